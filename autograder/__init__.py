@@ -1,0 +1,1 @@
+"""The autograder: the kernel computes, the judge outside it decides."""

@@ -1,0 +1,136 @@
+"""How an author writes a check, and what a check may use.
+
+A check is a function `(student, cases)` in `solutions/checks/labNN_topic.py`. It runs outside
+the kernel. `student.encode_e2m1(x)` is a call into the kernel; the value that comes back is
+plain data. A check that returns has passed; `labkit.expect` raises `Mismatch` where it has not.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from autograder.errors import CourseError
+
+CHECK_ID = re.compile(r"(?P<task>[a-z][a-z0-9_]*)-(?P<property>[a-z0-9_]+)")
+CheckFunction = Callable[[Any, "Cases"], None]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One property of one task: where its points, its wording and its options stand."""
+
+    id: str
+    points: float
+    catches: str
+    run: CheckFunction
+    hint: str = ""
+    reveal: bool = False
+    per_student: bool = True
+    uses: tuple[str, ...] = ()
+    seconds: float | None = None
+
+    @property
+    def task(self) -> str:
+        """The function that the student writes: the part of the id before the hyphen."""
+        return self.id.split("-", 1)[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every function of the student that the check calls, the task first."""
+        return (self.task, *(name for name in self.uses if name != self.task))
+
+    @property
+    def title(self) -> str:
+        """The sentence that the student reads: the first line of the docstring."""
+        return (self.run.__doc__ or self.id).strip().splitlines()[0]
+
+
+class Registry:
+    """The checks of one lab, in the order in which they were written."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Check] = {}
+
+    def check(
+        self,
+        id: str,
+        *,
+        points: float,
+        catches: str,
+        hint: str = "",
+        reveal: bool = False,
+        per_student: bool = True,
+        uses: tuple[str, ...] = (),
+        seconds: float | None = None,
+    ) -> Callable[[CheckFunction], CheckFunction]:
+        """Register a function `(student, cases)` under `<task>-<property>`.
+
+        Parameters
+        ----------
+        points: what the check is worth; the only place where it is written.
+        catches: the misconception, in words that complete "the answer …".
+        hint: what a student may read whether the check is hidden or revealed.
+        reveal: whether inputs and values of this check may be quoted to the student.
+        per_student: whether the inputs differ from student to student.
+        uses: other functions of the student that the check calls.
+        seconds: limit of one call, where the lab's own does not fit.
+        """
+        if not CHECK_ID.fullmatch(id):
+            raise CourseError(f"check id: expected <task>-<property> in lower case, got {id!r}")
+        if id in self._checks:
+            raise CourseError(f"check id: expected each id once, got {id!r} twice")
+
+        def register(run: CheckFunction) -> CheckFunction:
+            if not run.__doc__:
+                raise CourseError(f"{id}: expected a docstring that says what is checked, got none")
+            self._checks[id] = Check(id, points, catches, run, hint, reveal, per_student, uses, seconds)
+            return run
+
+        return register
+
+    def __iter__(self) -> Iterator[Check]:
+        return iter(self._checks.values())
+
+    def __len__(self) -> int:
+        return len(self._checks)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._checks
+
+    def __getitem__(self, id: str) -> Check:
+        return self._checks[id]
+
+
+@dataclass
+class Cases:
+    """The inputs of one check for one submission: the same at every run, unknown outside.
+
+    `rng` is seeded from the course's secret, the check, the student and the bytes submitted.
+    """
+
+    seed: bytes
+    rng: np.random.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng(int.from_bytes(self.seed, "big"))
+
+    @staticmethod
+    def near(points: Any, ulps: int = 1) -> np.ndarray:
+        """Return the points as float32 with the `ulps` neighbours on each side, sorted."""
+        centre = np.asarray(points, np.float32).ravel()
+        found, low, high = [centre], centre, centre
+        for _ in range(ulps):
+            low = np.nextafter(low, np.float32(-np.inf))
+            high = np.nextafter(high, np.float32(np.inf))
+            found += [low, high]
+        return np.unique(np.concatenate(found))
+
+
+def derive_seed(secret: bytes, lab: str, check: Check, student: str, submission_digest: str) -> bytes:
+    """Return the seed of one check; without `per_student` everyone in the course shares it."""
+    who = f"{student}\0{submission_digest}" if check.per_student else ""
+    return hashlib.blake2b(f"{lab}\0{check.id}\0{who}".encode(), key=secret[:64], digest_size=32).digest()
