@@ -1,0 +1,1 @@
+"""fp4kv: the reference library of the course."""
