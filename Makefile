@@ -1,0 +1,62 @@
+# One way in. `make help` prints the comment behind each verb.
+# As root the Debian packages that are missing are installed too; otherwise everything else is
+# done first and the one missing command is printed at the end.
+
+PYTHON ?= python3
+BIN := .venv/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+LAB := lab02_formats
+PINS := pyproject.toml labs/labkit/pyproject.toml constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help course test lint book labs bench
+
+help:  ## print these lines
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+
+course: .venv/course  ## set up, build book and labs, grade the sample class, say what to open
+	@sh tools/system.sh install bubblewrap g++
+	autograder build
+	python book/build.py
+	autograder release $(LAB)
+	autograder sample-class $(LAB)
+	@sh tools/system.sh require bubblewrap g++
+	autograder grade $(LAB)
+	autograder feedback $(LAB)
+	autograder report $(LAB)
+	autograder sample-class $(LAB) --verify
+	@printf '\nOpen next:\n  the book    %s\n  the lab     jupyter lab %s\n  the report  %s\n' \
+	  "$(CURDIR)/book/_build/html/index.html" "$(CURDIR)/labs/$(LAB)/$(LAB).ipynb" \
+	  "$(CURDIR)/course/.autograder/reports/$(LAB).html"
+
+test: .venv/test lint  ## set up and run every test
+	@sh tools/system.sh install bubblewrap g++ chromium
+	@sh tools/system.sh require bubblewrap g++ chromium
+	pytest -n 2 --dist loadgroup
+
+lint: .venv/test  ## formatting, types, spelling
+	ruff format --check .
+	ruff check .
+	mypy solutions/fp4kv labs/labkit/src/labkit autograder
+	codespell
+
+book: .venv/course  ## build the book, strictly
+	python book/build.py
+
+labs: .venv/course  ## build the released and the solved notebooks from their sources
+	autograder build
+
+bench: .venv/test  ## every measured ratio, both sides in one run
+	python bench/quantise.py
+	python bench/grading.py
+
+.venv/course: $(PINS)
+	@sh tools/system.sh install python3-venv
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install -q -c constraints.txt -e labs/labkit[validate] -e .[book]
+	@touch $@
+
+.venv/test: .venv/course
+	$(BIN)/pip install -q -c constraints.txt -e labs/labkit[validate] -e .[book,oracles,test]
+	@touch $@
