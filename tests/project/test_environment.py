@@ -85,7 +85,7 @@ def test_pip_part_installs_in_a_fresh_environment_and_imports(project, tmp_path)
     assert done.stdout.split() == sorted(names)
 
 
-IMPORT_ALL = '''
+IMPORT_ALL = """
 import importlib
 import sys
 from importlib import metadata
@@ -100,4 +100,4 @@ for name in sorted(sys.argv[1:]):
     for module in public:
         importlib.import_module(module)
     print(name)
-'''
+"""

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,8 @@ def test_local_links_in_the_documents_resolve(project):
     for document in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"):
         for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", (project / document).read_text()):
             assert (project / target).exists(), f"{document} links to {target}"
+
+
+def test_picture_is_what_its_writer_draws(project):
+    done = subprocess.run([sys.executable, project / "tools/picture.py", "--check"], check=False)
+    assert done.returncode == 0, "book/assets/course.svg differs: run python tools/picture.py"
