@@ -10,6 +10,7 @@ from typing import Any
 
 import jupytext
 import nbformat
+import yaml
 from nbformat import NotebookNode
 
 from autograder.checks import Registry
@@ -99,8 +100,7 @@ def read_header(source: Path) -> Header:
     CourseError
         If a key is missing or unknown, or a limit is wrong.
     """
-    metadata: dict[str, Any] = jupytext.read(source, fmt="py:percent").metadata
-    given = metadata.get("lab")
+    given = _front_matter(source).get("lab")
     if not isinstance(given, dict):
         raise CourseError(f"{source.name}: expected a header with a `lab:` section, got {given!r}")
     missing, unknown = {"title", "packages", "minutes", "solved_seconds"} - set(given), set(given) - HEADER_KEYS
@@ -114,6 +114,17 @@ def read_header(source: Path) -> Header:
         limits=Limits.from_header(given.get("limits", {})),
         points={name: float(points) for name, points in given.get("points", {}).items()},
     )
+
+
+def _front_matter(source: Path) -> dict[str, Any]:
+    """Return the YAML at the top of a percent script; jupytext keeps for itself what is under `jupyter:`."""
+    cells = jupytext.read(source, fmt="py:percent").cells
+    text = cells[0].source.strip().strip("-") if cells and cells[0].cell_type == "raw" else ""
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise CourseError(f"{source.name}: expected YAML in the first lines, got: {error}") from None
+    return found if isinstance(found, dict) else {}
 
 
 def load_checks(path: Path) -> Registry:
