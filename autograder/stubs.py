@@ -34,3 +34,8 @@ def release_preprocessors() -> list[type]:
     """Return nbgrader's own list for a release, with our stubs."""
     usual: list[type] = GenerateAssignment.preprocessors.default_args[0]
     return [ClearAnswers if step is ClearSolutions else step for step in usual]
+
+
+def configure_release(c: Any) -> None:
+    """Make `nbgrader generate_assignment` cut solutions as `autograder build` does."""
+    c.GenerateAssignment.preprocessors = release_preprocessors()
