@@ -1,0 +1,90 @@
+"""The judge's end inside the kernel: take one request, run it, give the value back as bytes.
+
+Nothing here is secret and nothing here is trusted: a student who replaces it changes only
+what his own functions seem to return. Requests are messages of a type of their own on the shell
+channel, so they do not pass through IPython's cell machinery, and a broken one loses no answer.
+"""
+
+import importlib
+import itertools
+
+from . import values
+
+MESSAGE, REPLY = "judge_request", "judge_reply"
+KNOWN_PACKAGE = "labkit"
+MISSING = object()
+
+
+class Port:
+    """The functions that check cells bound, and the objects that stay inside."""
+
+    def __init__(self, namespace):
+        self.namespace = namespace
+        self.bound = {}
+        self.kept = {}
+        self.numbers = itertools.count()
+
+    def answer(self, request):
+        """Run one request and return the reply as bytes, whatever the student's code does."""
+        limit = None
+        try:
+            asked = values.decode(request, lambda number, _: self.kept[number], find_type)
+            limit = asked["max_bytes"]
+            return values.encode(getattr(self, "_" + asked["op"])(asked), limit, self._keep)
+        except BaseException as error:  # SystemExit and KeyboardInterrupt are answers too
+            return values.encode(description_of(error))
+
+    def _bind(self, asked):
+        """Remember the functions that a check will call, as they are at this place."""
+        for name in asked["names"]:
+            self.bound[asked["check"], name] = self.namespace.get(name, MISSING)
+        return {"value": None}
+
+    def _call(self, asked):
+        target = self.bound.get((asked["check"], asked["name"]), MISSING)
+        if target is MISSING:
+            return {"missing": asked["name"]}
+        return self._run(target, asked)
+
+    def _method(self, asked):
+        return self._run(getattr(asked["object"], asked["name"]), asked)
+
+    def _attribute(self, asked):
+        return {"value": getattr(asked["object"], asked["name"])}
+
+    def _run(self, target, asked):
+        value = target(*asked["args"], **asked["kwargs"])
+        return {"value": value, "args": asked["args"]} if asked["with_args"] else {"value": value}
+
+    def _keep(self, thing):
+        number = next(self.numbers)
+        self.kept[number] = thing
+        return number
+
+
+def find_type(module, name):
+    """Return a class of the course's public package; nothing else is looked up."""
+    if module.split(".")[0] != KNOWN_PACKAGE:
+        raise values.BadValue("a type of another package")
+    return getattr(importlib.import_module(module), name)
+
+
+def description_of(error):
+    """Return what the judge is told of an exception: the names of its classes and its text."""
+    try:
+        text = str(error)[:500]
+    except BaseException:
+        text = ""
+    return {"kinds": [kind.__name__[:80] for kind in type(error).__mro__[:16]], "text": text}
+
+
+def attach(kernel):
+    """Let an ipykernel answer the judge's requests."""
+    port = Port(kernel.shell.user_ns)
+    send = kernel.session.send
+
+    def handle(stream, identities, message):
+        request = b"".join(bytes(part) for part in message["buffers"])
+        send(stream, REPLY, {}, parent=message, ident=identities, buffers=[port.answer(request)])
+
+    kernel.shell_handlers[MESSAGE] = handle
