@@ -94,30 +94,33 @@ def quantise_int(
         If a value is NaN or infinite in float32 (the message names the index of the first), `bits` is not one of
         8, 6, 4, 3, 2, `axis` is not an axis of x, or its length is not a multiple of `group`.
     """
-    x = _finite_float32(x)
     if bits not in INTEGER_BITS:
         raise ValueError(f"bits: expected one of {INTEGER_BITS}, got {bits}")
+    x = _finite_float32(x)
+    groups, inner = _split_axis(x.astype(np.float64), group, axis)
+    smallest, largest = groups.min(inner, keepdims=True), groups.max(inner, keepdims=True)
+
+    if symmetric:
+        levels = 2 ** (bits - 1) - 1
+        low, span = np.zeros_like(smallest), np.maximum(largest, -smallest)
+    else:
+        levels = 2**bits - 1
+        low, span = smallest, largest - smallest
+
+    scales = np.maximum((span / levels).astype(np.float32), FLOAT32_TINY)
+    codes = np.clip(np.rint((groups - low) / scales), -levels, levels).astype(np.int16)
+    minimums = low.astype(np.float32)
+    return QuantisedInt(codes.reshape(x.shape), scales.squeeze(inner), minimums.squeeze(inner), group, axis)
+
+
+def _split_axis(x: np.ndarray, group: int, axis: int) -> tuple[np.ndarray, int]:
+    """Return x with `axis` split into (groups, elements), and which axis the elements are now on."""
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"axis: expected an axis of an array of shape {x.shape}, got {axis}")
     axis %= x.ndim
     if group < 1 or x.shape[axis] % group:
         raise ValueError(f"group: expected a divisor of {x.shape[axis]}, the length of axis {axis}, got {group}")
-
-    groups = x.reshape(*x.shape[:axis], x.shape[axis] // group, group, *x.shape[axis + 1 :]).astype(np.float64)
-    if symmetric:
-        levels = 2 ** (bits - 1) - 1
-        low = np.zeros_like(groups.max(axis + 1, keepdims=True))
-        span = np.abs(groups).max(axis + 1, keepdims=True)
-    else:
-        levels = 2**bits - 1
-        low = groups.min(axis + 1, keepdims=True)
-        span = groups.max(axis + 1, keepdims=True) - low
-
-    scales = np.maximum((span / levels).astype(np.float32), FLOAT32_TINY)
-    codes = np.clip(np.rint((groups - low) / scales), -levels, levels).astype(np.int16)
-    return QuantisedInt(
-        codes.reshape(x.shape), scales.squeeze(axis + 1), low.squeeze(axis + 1).astype(np.float32), group, axis
-    )
+    return x.reshape(*x.shape[:axis], x.shape[axis] // group, group, *x.shape[axis + 1 :]), axis + 1
 
 
 def dequantise(quantised: QuantisedE2M1 | QuantisedInt) -> Float32[np.ndarray, "..."]:
@@ -139,7 +142,7 @@ def dequantise(quantised: QuantisedE2M1 | QuantisedInt) -> Float32[np.ndarray, "
     codes, scales, minimums, group, axis = quantised
     _refuse_other_shape(np.repeat(scales, group, axis).shape, codes.shape)
     values = np.repeat(minimums, group, axis) + codes * np.repeat(scales.astype(np.float64), group, axis)
-    return np.clip(values, -FLOAT32_MAX, FLOAT32_MAX).astype(np.float32)
+    return np.asarray(np.clip(values, -FLOAT32_MAX, FLOAT32_MAX), np.float32)
 
 
 def _dequantise_e2m1(quantised: QuantisedE2M1) -> Float32[np.ndarray, "... n"]:

@@ -96,7 +96,8 @@ class QuantisedInt(NamedTuple):
     """An array as small integers, one float32 scale and one minimum per `group` along `axis`.
 
     An element stands for `minimum + code · scale`; minimums are zeros where the codes are symmetric.
-    `scales` and `minimums` have the array's shape with the length of `axis` divided by `group`.
+    `scales` and `minimums` have the array's shape with the length of `axis` divided by `group`; a negative `axis`
+    counts from the end.
     """
 
     codes: Int16[np.ndarray, "*shape"]
