@@ -5,17 +5,18 @@ This is what `autograder check`, every worker of a class and nbgrader's own comm
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
 from autograder.checks import Check, derive_seed
 from autograder.errors import AutograderError, CourseError, SandboxError, SubmissionError
-from autograder.inert import inert_attachments, inert_markdown, inert_outputs, inert_text
+from autograder.inert import fenced, inert_attachments, inert_markdown, inert_outputs, inert_text
 from autograder.intake import Intake, Submission, take_in
 from autograder.intake_match import grade_id, is_check, is_locked
 from autograder.judge import Judgement, judge
@@ -26,6 +27,7 @@ ATTEMPTS = 3
 """How often a submission is tried when the machine fails: once, and twice more."""
 NOTES_ID = "autograder-notes"
 LOG = logging.getLogger(__name__)
+Seeds = Callable[[Check], bytes]
 
 
 @dataclass
@@ -40,7 +42,7 @@ def grade(
     submission: Submission | Mapping[str, bytes],
     lab: Lab,
     student: str,
-    secret: bytes | Mapping[str, bytes],
+    seeds: bytes | Seeds,
     prefix: Path,
     *,
     sandbox: str = "bubblewrap",
@@ -50,8 +52,8 @@ def grade(
     Parameters
     ----------
     submission: what `read_folder` read, or files by path.
-    secret: the course's secret, or the seeds that `seeds_for` derived from it: a worker on
-        another machine never gets the secret itself.
+    seeds: the course's secret, or what gives each check its seed: a worker on another machine
+        gets seeds that were derived for this submission, never the secret itself.
     prefix: the Python environment that the sandbox shows.
 
     Raises
@@ -62,15 +64,15 @@ def grade(
     begun = time.monotonic()
     taken = submission if isinstance(submission, Submission) else Submission.of(submission)
     require_a_check_for_every_cell(lab)
-    seeds = seeds_for(secret, lab, student, taken.digest) if isinstance(secret, bytes) else secret
-    graded = _grade(taken, lab, student, seeds, prefix, sandbox)
+    give = seeds_from(seeds, lab, student, taken.digest) if isinstance(seeds, bytes) else seeds
+    graded = _grade(taken, lab, student, give, prefix, sandbox)
     graded.outcome.seconds = round(time.monotonic() - begun, 3)
     return graded
 
 
-def seeds_for(secret: bytes, lab: Lab, student: str, digest: str) -> dict[str, bytes]:
-    """Return the seed of each check for one submission."""
-    return {check.id: derive_seed(secret, lab.name, check, student, digest) for check in lab.checks}
+def seeds_from(secret: bytes, lab: Lab, student: str, digest: str) -> Seeds:
+    """Return what gives each check its seed for one submission."""
+    return lambda check: derive_seed(secret, lab.name, check, student, digest)
 
 
 def not_graded(lab: Lab, student: str, digest: str, reason: str, fault: str) -> Outcome:
@@ -106,9 +108,7 @@ def require_a_check_for_every_cell(lab: Lab) -> None:
         )
 
 
-def _grade(
-    submission: Submission, lab: Lab, student: str, seeds: Mapping[str, bytes], prefix: Path, sandbox: str
-) -> Graded:
+def _grade(submission: Submission, lab: Lab, student: str, seeds: Seeds, prefix: Path, sandbox: str) -> Graded:
     outcome = not_graded(lab, student, submission.digest, "", "")
     try:
         intake = take_in(submission, lab.released, lab.name)
@@ -132,20 +132,15 @@ def _grade(
     return Graded(outcome, _judged_notebook(intake, judgement, outcome))
 
 
-def _judge(intake: Intake, lab: Lab, seeds: Mapping[str, bytes], prefix: Path, sandbox: str) -> Judgement:
+def _judge(intake: Intake, lab: Lab, seeds: Seeds, prefix: Path, sandbox: str, attempt: int = 1) -> Judgement:
     """Return the judgement; a machine that fails is asked again."""
-
-    def seed(check: Check) -> bytes:
-        return seeds[check.id]
-
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            return judge(intake.notebook, lab, intake.files, seed, prefix=prefix, sandbox=sandbox)
-        except SandboxError as failure:
-            LOG.warning("%s: attempt %d of %d failed: %s", lab.name, attempt, ATTEMPTS, failure)
-            if attempt == ATTEMPTS:
-                raise
-    raise AssertionError("unreachable")
+    try:
+        return judge(intake.notebook, lab, intake.files, seeds, prefix=prefix, sandbox=sandbox)
+    except SandboxError as failure:
+        LOG.warning("%s: attempt %d of %d failed: %s", lab.name, attempt, ATTEMPTS, failure)
+        if attempt == ATTEMPTS:
+            raise
+    return _judge(intake, lab, seeds, prefix, sandbox, attempt + 1)
 
 
 def _complete(judgement: Judgement, lab: Lab) -> list[CheckResult]:
@@ -160,20 +155,28 @@ def _judged_notebook(intake: Intake, judgement: Judgement, outcome: Outcome) -> 
     """Return the notebook as teacher and student will read it: inert, with the verdicts in the check cells."""
     notebook = nbformat.from_dict(intake.notebook)
     results = {result.id: result for result in outcome.checks}
-    for index, cell in enumerate(notebook.cells):
-        if cell.cell_type == "code":
-            cell.outputs = inert_outputs(judgement.outputs.get(index, []))
-            cell.execution_count = None
-        elif not is_locked(cell):
-            cell.source = inert_markdown(cell.source)
-        if "attachments" in cell:
-            cell.attachments = inert_attachments(cell.attachments)
-        if is_check(cell):
-            text = verdict_text(results[grade_id(cell)])
-            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)]
+    notebook.cells = [
+        _judged_cell(cell, judgement.outputs.get(index, []), results) for index, cell in enumerate(notebook.cells)
+    ]
     if outcome.notes:
         notebook.cells.insert(0, _notes_cell(outcome.notes))
     return notebook
+
+
+def _judged_cell(cell: NotebookNode, outputs: list[dict[str, Any]], results: dict[str, CheckResult]) -> NotebookNode:
+    if is_check(cell):
+        verdict = nbformat.v4.new_output("stream", name="stdout", text=verdict_text(results[grade_id(cell)]))
+        return nbformat.from_dict({**cell, "outputs": [verdict], "execution_count": None})
+    if cell.cell_type == "code":
+        return nbformat.from_dict({**cell, "outputs": inert_outputs(outputs), "execution_count": None})
+    if is_locked(cell):
+        return cell
+    shown = nbformat.v4.new_markdown_cell(inert_markdown(cell.source), id=cell.id, metadata=cell.metadata)
+    if cell.cell_type == "raw":  # pages print raw cells as they are, tags and all
+        shown.source = fenced(cell.source)
+    if pictures := inert_attachments(cell.get("attachments", {})):
+        shown["attachments"] = pictures
+    return shown
 
 
 def verdict_text(result: CheckResult) -> str:

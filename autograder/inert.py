@@ -14,8 +14,11 @@ from typing import Any
 
 import nbformat
 import nh3
-from nbconvert.filters import markdown2html
+from jinja2 import pass_context
+from jinja2.runtime import Context
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
+from pygments.token import STANDARD_TYPES
 
 SIGNATURES = {
     "image/png": b"\x89PNG\r\n\x1a\n",
@@ -35,12 +38,14 @@ ESCAPE = re.compile(r"\x1b(?!\[[0-9;]*m)")
 """An escape that begins no colour: such sequences move cursors and rename windows."""
 
 PICTURE_SOURCE = re.compile(r"data:image/(?:png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*")
-ALLOWED_ATTRIBUTES = {"*": {"class", "id"}, "a": {"href", "title"}, "img": {"src", "alt", "title"}, "th": {"align"}}
+ALLOWED_ATTRIBUTES = {"a": {"href", "title"}, "img": {"src", "alt", "title"}, "th": {"align"}, "td": {"align"}}
+ALLOWED_CLASSES = {"div": {"highlight"}, "span": {name for name in STANDARD_TYPES.values() if name}}
+"""Those of coloured code alone: a page's own scripts find its buttons by class and by id."""
 
 
-def inert_outputs(outputs: Iterable[tuple[str, Mapping[str, Any]]]) -> list[NotebookNode]:
+def inert_outputs(outputs: Iterable[Mapping[str, Any]]) -> list[NotebookNode]:
     """Return a cell's outputs with nothing in them but text and pictures that really are pictures."""
-    return [node for kind, content in outputs if (node := _inert_output(kind, content)) is not None]
+    return [node for output in outputs if (node := _inert_output(output)) is not None]
 
 
 def inert_text(value: Any, limit: int = MAX_TEXT) -> str:
@@ -65,9 +70,22 @@ def inert_attachments(attachments: Mapping[str, Mapping[str, str]]) -> dict[str,
     return found
 
 
-def render_markdown(source: str) -> str:
-    """Return sanitised HTML of a Markdown text: no scripts, no forms, no pictures from elsewhere."""
-    return sanitise(markdown2html(source))
+def fenced(source: str) -> str:
+    """Return Markdown that shows a text as it is: a code block with a fence that the text does not hold."""
+    longest = max((len(run) for run in re.findall("`+", source)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{inert_markdown(source)}\n{fence}"
+
+
+@pass_context
+def render_markdown(context: Context, source: str) -> str:
+    """Return sanitised HTML of a Markdown text: no scripts, no forms, no pictures from elsewhere.
+
+    A filter for nbconvert's templates: attached pictures come from the cell that is being shown.
+    """
+    attachments = context.get("cell", {}).get("attachments", {})
+    renderer = IPythonRenderer(escape=False, attachments=attachments, exclude_anchor_links=True)
+    return sanitise(MarkdownWithMath(renderer=renderer).render(source))
 
 
 def sanitise(page: str) -> str:
@@ -75,6 +93,7 @@ def sanitise(page: str) -> str:
     return nh3.clean(
         page,
         attributes=ALLOWED_ATTRIBUTES,
+        allowed_classes=ALLOWED_CLASSES,
         url_schemes={"http", "https", "mailto", "data"},
         attribute_filter=_keep_attribute,
         link_rel="noopener noreferrer nofollow",
@@ -94,7 +113,8 @@ def _keep_attribute(tag: str, attribute: str, value: str) -> str | None:
     return value
 
 
-def _inert_output(kind: str, content: Mapping[str, Any]) -> NotebookNode | None:
+def _inert_output(content: Mapping[str, Any]) -> NotebookNode | None:
+    kind = content.get("output_type")
     if kind == "stream":
         name = "stderr" if content.get("name") == "stderr" else "stdout"
         return nbformat.v4.new_output("stream", name=name, text=inert_text(content.get("text")))
