@@ -41,9 +41,9 @@ def collect(course: Course, lab: str, zip_file: Path | None, due: str | None) ->
     from autograder import collect as collecting
     from autograder.cli import show
 
-    found = collecting.from_zip(course, lab, zip_file) if zip_file else collecting.from_exchange(course, lab)
     if due:
         collecting.set_due(course, lab, due)
+    found = collecting.from_zip(course, lab, zip_file) if zip_file else collecting.from_exchange(course, lab)
     show.collection(found)
     return Exit.NO if found.refused else Exit.YES
 
