@@ -1,14 +1,17 @@
 """First program inside the sandbox: set limits, unpack the submission, become the kernel."""
 
+import importlib
 import json
 import os
 import resource
 import sys
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
-def main():
+def main() -> None:
     """Read the settings from the descriptor named in argv[1] and start the kernel."""
     with os.fdopen(int(sys.argv[1])) as source:
         settings = json.load(source)
@@ -16,17 +19,15 @@ def main():
         resource.setrlimit(getattr(resource, name), (value, value))
     for folder in (settings["work"], settings["temporary"]):
         Path(folder).mkdir(parents=True, exist_ok=True)
-    with os.fdopen(settings["files"], "rb") as source, tarfile.open(fileobj=source) as archive:
+    with os.fdopen(settings["files"], "rb") as packed, tarfile.open(fileobj=packed) as archive:
         archive.extractall(settings["work"], filter="data")
     os.chdir(settings["work"])
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     start_kernel(settings, Path(__file__).resolve().parent.name)
 
 
-def start_kernel(settings, own_package):
+def start_kernel(settings: dict[str, Any], own_package: str) -> None:
     """Start ipykernel on the listening sockets that the judge opened for it."""
-    import importlib
-
     application = kernel_application(settings)
     application.config.InteractiveShellApp.ignore_cwd = True
     application.config.IPKernelApp.ignore_cwd = True
@@ -38,33 +39,34 @@ def start_kernel(settings, own_package):
     limit_output(application, settings["output_bytes"])
     sys.path.append(settings["work"])  # last, so that a student's random.py or numpy.py shadows nothing
     quiet = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):  # from here on the judge's pipe is out of reach
+    streams: tuple[Any, ...] = (sys.stdout, sys.stderr)
+    for stream in streams:  # from here on the judge's pipe is out of reach
         os.dup2(quiet, stream._original_stdstream_copy)
     application.start()
 
 
-def kernel_application(settings):
+def kernel_application(settings: dict[str, Any]) -> Any:
     """Return ipykernel's application, changed to use inherited sockets and nothing else."""
     import zmq
     from ipykernel.kernelapp import IPKernelApp
 
-    class InheritedSocketsApp(IPKernelApp):
-        def _try_bind_socket(self, s, port):
+    class InheritedSocketsApp(IPKernelApp):  # type: ignore[misc]
+        def _try_bind_socket(self, s: Any, port: int) -> int:
             s.setsockopt(zmq.USE_FD, settings["sockets"][str(port)])
             s.bind(f"ipc://{settings['temporary']}/kernel-{port}")
             return port
 
-        def init_control(self, context):
+        def init_control(self, context: Any) -> None:
             super().init_control(context)  # the debugger's socket would retry a path that is not here
             self.debug_shell_socket.disconnect(self.shell_socket.getsockopt(zmq.LAST_ENDPOINT))
 
-        def init_heartbeat(self):
+        def init_heartbeat(self) -> None:
             self.heartbeat = None
 
     return InheritedSocketsApp.instance()
 
 
-def limit_output(application, max_bytes):
+def limit_output(application: Any, max_bytes: int) -> None:
     """Drop what a cell prints beyond the limit, so that printing threads do not starve it.
 
     The judge cuts outputs itself; this only saves the kernel from work that nobody will see.
@@ -72,12 +74,12 @@ def limit_output(application, max_bytes):
     written = {"bytes": 0}
     execute = application.kernel.shell_handlers["execute_request"]
 
-    def count_anew(*arguments):
+    def count_anew(*arguments: Any) -> Any:
         written["bytes"] = 0
         return execute(*arguments)
 
-    def bounded(write):
-        def write_bounded(text):
+    def bounded(write: Callable[[str], Any]) -> Callable[[str], Any]:
+        def write_bounded(text: str) -> Any:
             written["bytes"] += len(text)
             return write(text) if written["bytes"] <= 2 * max_bytes else len(text)
 
@@ -85,7 +87,7 @@ def limit_output(application, max_bytes):
 
     application.kernel.shell_handlers["execute_request"] = count_anew
     for stream in (sys.stdout, sys.stderr):
-        stream.write = bounded(stream.write)
+        stream.write = bounded(stream.write)  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ channel, so they do not pass through IPython's cell machinery, and a broken one 
 
 import importlib
 import itertools
+from typing import Any
 
 from . import values
 
@@ -18,13 +19,13 @@ MISSING = object()
 class Port:
     """The functions that check cells bound, and the objects that stay inside."""
 
-    def __init__(self, namespace):
+    def __init__(self, namespace: dict[str, Any]) -> None:
         self.namespace = namespace
-        self.bound = {}
-        self.kept = {}
+        self.bound: dict[tuple[str, str], Any] = {}
+        self.kept: dict[int, Any] = {}
         self.numbers = itertools.count()
 
-    def answer(self, request):
+    def answer(self, request: bytes) -> bytes:
         """Run one request and return the reply as bytes, whatever the student's code does."""
         limit = None
         try:
@@ -34,42 +35,42 @@ class Port:
         except BaseException as error:  # SystemExit and KeyboardInterrupt are answers too
             return values.encode(description_of(error))
 
-    def _bind(self, asked):
+    def _bind(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Remember the functions that a check will call, as they are at this place."""
         for name in asked["names"]:
             self.bound[asked["check"], name] = self.namespace.get(name, MISSING)
         return {"value": None}
 
-    def _call(self, asked):
+    def _call(self, asked: dict[str, Any]) -> dict[str, Any]:
         target = self.bound.get((asked["check"], asked["name"]), MISSING)
         if target is MISSING:
             return {"missing": asked["name"]}
         return self._run(target, asked)
 
-    def _method(self, asked):
+    def _method(self, asked: dict[str, Any]) -> dict[str, Any]:
         return self._run(getattr(asked["object"], asked["name"]), asked)
 
-    def _attribute(self, asked):
+    def _attribute(self, asked: dict[str, Any]) -> dict[str, Any]:
         return {"value": getattr(asked["object"], asked["name"])}
 
-    def _run(self, target, asked):
+    def _run(self, target: Any, asked: dict[str, Any]) -> dict[str, Any]:
         value = target(*asked["args"], **asked["kwargs"])
         return {"value": value, "args": asked["args"]} if asked["with_args"] else {"value": value}
 
-    def _keep(self, thing):
+    def _keep(self, thing: Any) -> int:
         number = next(self.numbers)
         self.kept[number] = thing
         return number
 
 
-def find_type(module, name):
+def find_type(module: str, name: str) -> Any:
     """Return a class of the course's public package; nothing else is looked up."""
     if module.split(".")[0] != KNOWN_PACKAGE:
         raise values.BadValue("a type of another package")
     return getattr(importlib.import_module(module), name)
 
 
-def description_of(error):
+def description_of(error: BaseException) -> dict[str, Any]:
     """Return what the judge is told of an exception: the names of its classes and its text."""
     try:
         text = str(error)[:500]
@@ -78,12 +79,12 @@ def description_of(error):
     return {"kinds": [kind.__name__[:80] for kind in type(error).__mro__[:16]], "text": text}
 
 
-def attach(kernel):
+def attach(kernel: Any) -> None:
     """Let an ipykernel answer the judge's requests."""
     port = Port(kernel.shell.user_ns)
     send = kernel.session.send
 
-    def handle(stream, identities, message):
+    def handle(stream: Any, identities: Any, message: dict[str, Any]) -> None:
         request = b"".join(bytes(part) for part in message["buffers"])
         send(stream, REPLY, {}, parent=message, ident=identities, buffers=[port.answer(request)])
 

@@ -10,10 +10,17 @@ import json
 import math
 import struct
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+Keep = Callable[[Any], int]
+MakeRef = Callable[[int, str], Any]
+FindType = Callable[[str, str], Any]
+
 MAGIC = b"AV01"
+MAX_BYTES = 64 << 20
 MAX_DEPTH = 32
 MAX_NODES = 200_000
 MAX_TEXT_BYTES = 4 << 20
@@ -26,13 +33,13 @@ class BadValue(Exception):  # noqa: N818 - a finding about bytes
     """The bytes do not hold a value that the judge accepts, or the value cannot travel."""
 
 
-def encode(value, max_bytes=64 << 20, keep=None, known_package=""):
+def encode(value: Any, max_bytes: int | None = None, keep: Keep | None = None, known_package: str = "") -> bytes:
     """Return the value as bytes.
 
     `keep(object)` returns a number for what is not data and stays behind. Named tuples and
     enumeration members of `known_package` keep their type; those of others become plain.
     """
-    encoder = _Encoder(max_bytes, keep, known_package)
+    encoder = _Encoder(max_bytes or MAX_BYTES, keep, known_package)
     text = json.dumps(encoder.node(value, 0)).encode()
     if len(text) > MAX_TEXT_BYTES:
         raise BadValue(f"{len(text)} bytes of text and numbers are too many; arrays travel better")
@@ -43,11 +50,12 @@ def encode(value, max_bytes=64 << 20, keep=None, known_package=""):
 class _Encoder:
     """Turn one value into JSON nodes and a list of buffers."""
 
-    def __init__(self, max_bytes, keep, known_package):
-        self.buffers, self.room, self.nodes = [], max_bytes, 0
+    def __init__(self, max_bytes: int, keep: Keep | None, known_package: str) -> None:
+        self.buffers: list[bytes] = []
+        self.room, self.nodes = max_bytes, 0
         self.keep, self.known_package = keep, known_package
 
-    def node(self, value, depth):
+    def node(self, value: Any, depth: int) -> Any:
         self.nodes += 1
         if depth > MAX_DEPTH or self.nodes > MAX_NODES:
             raise BadValue(f"nested deeper than {MAX_DEPTH} or more than {MAX_NODES} parts")
@@ -65,7 +73,7 @@ class _Encoder:
             return self._container(value, depth + 1)
         return self._other(value)
 
-    def _container(self, value, depth):
+    def _container(self, value: Any, depth: int) -> Any:
         if isinstance(value, dict):
             return {"dict": [[self.node(part, depth) for part in pair] for pair in value.items()]}
         items = [self.node(item, depth) for item in value]
@@ -75,12 +83,12 @@ class _Encoder:
             return {"record": [type(value).__module__, type(value).__qualname__, items]}
         return {"tuple": items}
 
-    def _enum(self, value):
+    def _enum(self, value: enum.Enum) -> Any:
         if self._is_known(type(value)):
             return {"enum": [type(value).__module__, type(value).__qualname__, value.name]}
         return self._left_behind(value)
 
-    def _array(self, value):
+    def _array(self, value: Any) -> Any:
         copy = np.array(value, order="C")  # once: what comes after is of this copy alone
         if value.dtype.kind not in "biufc" or isinstance(value, np.ma.MaskedArray):
             return self._left_behind(value)
@@ -90,7 +98,7 @@ class _Encoder:
         kind = "array" if isinstance(value, np.ndarray) else "scalar"
         return {kind: [copy.dtype.str, list(copy.shape), self._store(copy.tobytes())]}
 
-    def _other(self, value):
+    def _other(self, value: Any) -> Any:
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(value, torch.Tensor):
             plain = value.detach().cpu()
@@ -98,23 +106,23 @@ class _Encoder:
             return self._array((plain.float() if narrow else plain).numpy())  # every narrow format fits float32
         return self._left_behind(value)
 
-    def _left_behind(self, value):
+    def _left_behind(self, value: Any) -> Any:
         if self.keep is None:
             raise BadValue(f"{type(value).__name__} is not data")
         return {"ref": [self.keep(value), type(value).__name__[:80]]}
 
-    def _store(self, data):
+    def _store(self, data: bytes) -> int:
         self.room -= len(data)
         if self.room < 0:
             raise BadValue("the value is too large")
         self.buffers.append(data)
         return len(self.buffers) - 1
 
-    def _is_known(self, kind):
+    def _is_known(self, kind: type) -> bool:
         return bool(self.known_package) and kind.__module__.split(".")[0] == self.known_package
 
 
-def decode(data, make_ref=None, find_type=None):
+def decode(data: bytes, make_ref: MakeRef | None = None, find_type: FindType | None = None) -> Any:
     """Return the value that the bytes stand for.
 
     Raises
@@ -131,7 +139,7 @@ def decode(data, make_ref=None, find_type=None):
         raise BadValue(f"malformed value ({type(error).__name__})") from None
 
 
-def _split(data):
+def _split(data: bytes) -> tuple[bytes, list[Any]]:
     (count,) = struct.unpack_from("<I", data, 4)
     if bytes(data[:4]) != MAGIC or not 0 < count <= MAX_NODES:
         raise BadValue("not a value")
@@ -154,14 +162,15 @@ def _split(data):
 class _Decoder:
     """Turn JSON nodes and buffers back into one value."""
 
-    def __init__(self, buffers, make_ref, find_type):
+    def __init__(self, buffers: list[Any], make_ref: MakeRef | None, find_type: FindType | None) -> None:
         self.buffers, self.make_ref, self.find_type, self.nodes = buffers, make_ref, find_type, 0
-        self.tags = {
+        self.tags: dict[str, Callable[[Any, int], Any]] = {
             "array": self._array, "scalar": self._scalar, "tuple": self._tuple, "dict": self._dict,
-            "bytes": self._bytes, "complex": self._complex, "ref": self._ref, "record": self._record, "enum": self._enum,
+            "bytes": self._bytes, "complex": self._complex, "ref": self._ref, "record": self._record,
+            "enum": self._enum,
         }  # fmt: skip
 
-    def value(self, node, depth):
+    def value(self, node: Any, depth: int) -> Any:
         self.nodes += 1
         if self.nodes > MAX_NODES or depth > MAX_DEPTH:
             raise BadValue("too many parts")
@@ -172,7 +181,7 @@ class _Decoder:
         ((tag, body),) = node.items()
         return self.tags[tag](body, depth)
 
-    def _array(self, body, depth):
+    def _array(self, body: Any, depth: int) -> Any:
         dtype, shape, index = body
         sane = len(shape) <= 16 and all(type(n) is int and 0 <= n < 1 << 40 for n in shape)
         if dtype not in DTYPES or not sane:
@@ -182,18 +191,18 @@ class _Decoder:
             raise BadValue("array size does not fit its shape")
         return np.frombuffer(data, dtype).reshape(shape).copy()
 
-    def _take(self, index):
+    def _take(self, index: int) -> Any:
         """Return a buffer, once: the same one in many places would multiply in memory."""
         data, self.buffers[index] = self.buffers[index], None
         return data
 
-    def _scalar(self, body, depth):
+    def _scalar(self, body: Any, depth: int) -> Any:
         return self._array([body[0], [], body[2]], depth)[()]
 
-    def _tuple(self, body, depth):
+    def _tuple(self, body: Any, depth: int) -> Any:
         return tuple(self.value(item, depth + 1) for item in body)
 
-    def _dict(self, body, depth):
+    def _dict(self, body: Any, depth: int) -> Any:
         found = {}
         for key_node, item_node in body:
             key = self.value(key_node, depth + 1)
@@ -202,25 +211,25 @@ class _Decoder:
             found[key] = self.value(item_node, depth + 1)
         return found
 
-    def _bytes(self, body, depth):
+    def _bytes(self, body: Any, depth: int) -> Any:
         return bytes(self._take(body))
 
-    def _complex(self, body, depth):
+    def _complex(self, body: Any, depth: int) -> Any:
         return complex(float(body[0]), float(body[1]))
 
-    def _ref(self, body, depth):
+    def _ref(self, body: Any, depth: int) -> Any:
         number, type_name = body
         if self.make_ref is None or type(number) is not int or type(type_name) is not str:
             raise BadValue("an object that is not data")
         return self.make_ref(number, type_name[:80])
 
-    def _record(self, body, depth):
+    def _record(self, body: Any, depth: int) -> Any:
         return self._type(body)(*self._tuple(body[2], depth))
 
-    def _enum(self, body, depth):
+    def _enum(self, body: Any, depth: int) -> Any:
         return self._type(body)[body[2]]
 
-    def _type(self, body):
+    def _type(self, body: Any) -> Any:
         if self.find_type is None:
             raise BadValue("a type that is not plain data")
         return self.find_type(body[0], body[1])
