@@ -99,7 +99,7 @@ def gradebook_transaction(directory: CourseDirectory) -> Iterator[Gradebook]:
 def _joined_to_one_transaction(gradebook: Gradebook) -> Iterator[Gradebook]:
     """Yield a gradebook whose commits are only flushes: nbgrader commits after each call of its API."""
     with gradebook.engine.connect() as connection, connection.begin():
-        gradebook.db = scoped_session(sessionmaker(connection, join_transaction_mode="rollback_only"))
+        gradebook.db = scoped_session(sessionmaker(connection, autoflush=False, join_transaction_mode="rollback_only"))
         try:
             yield gradebook
             gradebook.db.commit()

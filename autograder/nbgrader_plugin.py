@@ -18,6 +18,7 @@ from traitlets.config import Config
 
 from autograder.course import PROJECT_MARK, Course
 from autograder.errors import AutograderError, CourseError
+from autograder.stubs import configure_release
 
 COURSE_ID = "fp4kv"
 TEMPLATES = Path(__file__).with_name("templates")
@@ -33,10 +34,10 @@ def configure(config: Config, project: Path) -> None:
     """
     config.CourseDirectory.root = str(project / "course")
     config.CourseDirectory.course_id = COURSE_ID
-    config.ClearSolutions.code_stub = {"python": "raise NotImplementedError"}
     config.HTMLExporter.filters = {"markdown2html": "autograder.inert.render_markdown"}
     config.HTMLExporter.extra_template_basedirs = [str(TEMPLATES), str(NBGRADER_TEMPLATES)]
     config.HTMLExporter.embed_images = False
+    configure_release(config)
     use_the_judge()
 
 
@@ -71,7 +72,7 @@ def install(prefix: Path = Path(sys.prefix), project: Path | None = None) -> Pat
     return target
 
 
-class JudgedAutograde(Autograde):
+class JudgedAutograde(Autograde):  # type: ignore[misc]  # nbgrader has no types
     """nbgrader's autograde with our intake, sandbox, judge and gradebook."""
 
     sanitize_preprocessors = List([])
