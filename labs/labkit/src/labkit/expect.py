@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from labkit.formats import code_fields
+
 WHOLE_INPUT = 32
 """Inputs of up to this many elements are shown whole."""
 
@@ -132,7 +134,7 @@ def plain_array(got: Any, given: Any = "") -> np.ndarray:
 def show_code(code: Any) -> str:
     """Return a code with its fields separated: sign, exponent, mantissa."""
     c = int(code)
-    return f"code {c} = 0b{c >> 3}_{c >> 1 & 0b11:02b}_{c & 1}" if 0 <= c < 16 else f"{c}, which is no 4-bit code"
+    return f"code {c} = {code_fields(c)}" if 0 <= c < 16 else f"{c}, which is no 4-bit code"
 
 
 def show_byte(byte: Any) -> str:

@@ -74,6 +74,15 @@ FLOAT32_MAX: Final = np.finfo(np.float32).max
 """The largest float32, about 3.4e38."""
 
 
+def code_fields(code: int) -> str:
+    """Return a 4-bit code as text with its fields separated: sign, exponent, mantissa.
+
+    >>> code_fields(7)
+    '0b0_11_1'
+    """
+    return f"0b{code >> 3}_{code >> 1 & 0b11:02b}_{code & 1}"
+
+
 class ScaleRule(enum.Enum):
     """Where the scale of an E2M1 group comes from."""
 
