@@ -1,0 +1,182 @@
+"""`labkit validate NOTEBOOK`: run the visible cases of a lab in a fresh kernel and say what they show.
+
+Exit status: 0 all visible cases pass, 1 some do not, 2 the file is not a lab's notebook,
+3 this machine cannot run it, 64 wrong usage, 130 interrupted.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+    from labkit.visible import Reply, VisibleCheck
+
+PASSED, FAILED, NOT_A_LAB, OUR_FAILURE, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 3, 64, 130
+CELL_SECONDS = 30
+COLLECTED = {"submitted", "autograded"}
+FRAME = re.compile(r"Cell In\[\d+\], line (\d+)(?:, in (\w+))?")
+NOT_WRITTEN = re.compile(r"(\w+): replace this line by your answer")
+EXAMPLE = "example:\n  labkit validate lab02_formats.ipynb"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one visible check: "passed", "failed", "not attempted", "timed out", …, and why."""
+
+    check: "VisibleCheck"
+    status: str
+    message: str = ""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(WRONG_USAGE, f"{self.prog}: {message}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    options = _parser().parse_args(arguments)
+    path = Path(options.notebook)
+    if refusal := _refusal(path):
+        return _complain(refusal, WRONG_USAGE)
+    try:
+        from labkit.visible import NoKernelError, NotALabError
+    except ImportError as error:
+        return _complain(f"expected nbclient, nbformat and ipykernel beside labkit, got: {error}", OUR_FAILURE)
+    try:
+        findings = examine(path, options.seconds)
+    except NotALabError as error:
+        return _complain(f"{path.name}: {error}", NOT_A_LAB)
+    except (NoKernelError, OSError) as error:
+        return _complain(f"expected a kernel to run {path.name}, got: {error}; install ipykernel", OUR_FAILURE)
+    except KeyboardInterrupt:
+        return _complain("interrupted", INTERRUPTED)
+    print(describe(findings))
+    return PASSED if all(finding.status == "passed" for finding in findings) else FAILED
+
+
+def examine(path: Path, seconds: int = CELL_SECONDS) -> list[Finding]:
+    """Run a notebook and return what each visible check shows; the file is not changed."""
+    from labkit.visible import find_checks, read_notebook, run_cells
+
+    notebook = read_notebook(path)
+    checks = find_checks(notebook)
+    replies = run_cells(notebook, path.resolve().parent, seconds)
+    return [_finding(notebook, check, replies) for check in checks]
+
+
+def describe(findings: Sequence[Finding]) -> str:
+    """Return a table of the tasks, then the message of each check that does not pass."""
+    tasks = list(dict.fromkeys(finding.check.task for finding in findings))
+    width = max(map(len, tasks))
+    lines = [f"{'task':<{width}}  cases   result"]
+    for task in tasks:
+        own = [finding for finding in findings if finding.check.task == task]
+        passed = sum(finding.status == "passed" for finding in own)
+        lines.append(f"{task:<{width}}  {passed} of {len(own)}  {_worst(own)}")
+    for finding in findings:
+        if finding.message:
+            lines += ["", f"{finding.check.id}: {finding.status}", *_indented(finding.message)]
+    passed = sum(finding.status == "passed" for finding in findings)
+    lines += ["", f"{passed} of {len(findings)} visible checks pass. The grader has more cases of the same kind."]
+    return "\n".join(lines)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="labkit", description="Tools for the notebooks of the labs.")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    validate = commands.add_parser(
+        "validate",
+        help="run the visible cases of a lab's notebook",
+        description="Run a lab's notebook in a fresh kernel, as it stands on disk, and say which visible cases pass.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    validate.add_argument("notebook", metavar="NOTEBOOK", help="your copy of the lab, saved")
+    validate.add_argument(
+        "--seconds", type=_positive, default=CELL_SECONDS, help="how long one cell may take (default: %(default)s)"
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0, got {text!r}")
+    return int(text)
+
+
+def _refusal(path: Path) -> str:
+    """Return why a path cannot be validated, empty if it can."""
+    if not path.is_file():
+        return f"{path}: expected a notebook, got {'a folder' if path.is_dir() else 'no such file'}"
+    whole = path.resolve()
+    if COLLECTED & set(whole.parts[:-2]) or (whole.parent / "timestamp.txt").exists():
+        return (
+            f"{path}: expected your own notebook, got a collected submission, which would run unguarded; "
+            f"use: autograder check {path} --lab {whole.parent.name}"
+        )
+    return ""
+
+
+def _finding(notebook: "NotebookNode", check: "VisibleCheck", replies: dict[int, "Reply"]) -> Finding:
+    from labkit.visible import is_untouched
+
+    if check.problem or check.index is None:
+        return Finding(check, check.problem, "Take this cell again from the released notebook; your answers can stay.")
+    reply = replies.get(check.index)
+    if reply is None:
+        return Finding(check, "edited", "The cell is no code cell any more: take it again from the released notebook.")
+    if reply.kind == "ok":
+        return Finding(check, "passed")
+    if is_untouched(notebook, check.task):
+        return Finding(check, "not attempted")
+    if reply.kind != "error":
+        return Finding(check, reply.kind, f"{reply.text[0].upper()}{reply.text[1:]}.")
+    return Finding(check, "failed", _message(notebook, check, reply, replies))
+
+
+def _message(notebook: "NotebookNode", check: "VisibleCheck", reply: "Reply", replies: dict[int, "Reply"]) -> str:
+    """Return the check's own words; for another error, where it came from."""
+    if reply.name == "Mismatch":
+        return reply.text.strip("\n")
+    missing = NOT_WRITTEN.match(reply.text)
+    if reply.name == "NotImplementedError" and missing:
+        return f"It needs {missing[1]}, which is not written yet."
+    answers = [index for index, cell in enumerate(notebook.cells) if _grade_id(cell) == check.task]
+    for broken in [replies[index] for index in answers if index in replies and replies[index].kind != "ok"]:
+        why = f"{broken.name}: {broken.text}" if broken.kind == "error" else broken.text
+        return f"The answer cell of {check.task} does not run: {why}"
+    frames = [match for line in reply.traceback for match in FRAME.finditer(line)]
+    inside = [frame for frame in frames if frame[2]]
+    place = f" (line {inside[-1][1]} of the cell of {inside[-1][2]})" if inside else ""
+    return f"{reply.name}: {reply.text}{place}"
+
+
+def _grade_id(cell: "NotebookNode") -> str:
+    metadata = cell.metadata.get("nbgrader")
+    return str(metadata.get("grade_id", "")) if isinstance(metadata, dict) else ""
+
+
+def _worst(findings: Sequence[Finding]) -> str:
+    """Return one word for a task: the first status that is not "passed"."""
+    return next((finding.status for finding in findings if finding.status != "passed"), "passed")
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in text.splitlines()]
+
+
+def _complain(text: str, status: int) -> int:
+    print(f"labkit validate: {text}", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
