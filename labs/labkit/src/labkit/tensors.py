@@ -5,7 +5,7 @@ which terms stands beside them, in `data/README.md`.
 """
 
 from importlib.resources import as_file, files
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float32, Int32
@@ -14,38 +14,36 @@ LAYERS: Final = (0, 5, 10, 18, 23, 29)
 """The layers whose tensors are here, of 30."""
 
 
-class LayerTensors(NamedTuple):
-    """What one attention layer wrote to its cache, and the last 64 queries that read it."""
+def load_keys(layer: int = 10) -> Float32[np.ndarray, "tokens=512 kv_heads=3 width=64"]:
+    """Return the keys that one layer, one of `LAYERS`, wrote to its cache.
 
-    keys: Float32[np.ndarray, "tokens=512 kv_heads=3 width=64"]
-    values: Float32[np.ndarray, "tokens=512 kv_heads=3 width=64"]
-    queries: Float32[np.ndarray, "last_tokens=64 query_heads=9 width=64"]
-
-
-def load(layer: int) -> LayerTensors:
-    """Return one layer's keys, values and queries.
-
-    Raises
-    ------
-    ValueError
-        If the layer is not one of `LAYERS`.
-
-    Example
-    -------
-    >>> load(10).keys.shape
+    >>> load_keys(layer=10).shape
     (512, 3, 64)
     """
-    if layer not in LAYERS:
-        raise ValueError(f"layer: expected one of {LAYERS}, got {layer}")
-    names = (f"{part}_{layer}" for part in LayerTensors._fields)
-    return LayerTensors(*(_read(name).astype(np.float32) for name in names))
+    return _read("keys", layer)
+
+
+def load_values(layer: int = 10) -> Float32[np.ndarray, "tokens=512 kv_heads=3 width=64"]:
+    """Return the values that one layer, one of `LAYERS`, wrote to its cache."""
+    return _read("values", layer)
+
+
+def load_queries(layer: int = 10) -> Float32[np.ndarray, "last_tokens=64 query_heads=9 width=64"]:
+    """Return the queries of the last 64 tokens in one layer, one of `LAYERS`."""
+    return _read("queries", layer)
 
 
 def load_tokens() -> Int32[np.ndarray, "tokens=512"]:
     """Return the ids of the tokens that the model read."""
-    return _read("tokens")
+    return _read_array("tokens")
 
 
-def _read(name: str) -> np.ndarray:
+def _read(name: str, layer: int) -> np.ndarray:
+    if layer not in LAYERS:
+        raise ValueError(f"layer: expected one of {LAYERS}, got {layer}")
+    return _read_array(f"{name}_{layer}").astype(np.float32)
+
+
+def _read_array(name: str) -> np.ndarray:
     with as_file(files("labkit") / "data" / "smollm2_kv.npz") as path, np.load(path, allow_pickle=False) as arrays:
         return np.asarray(arrays[name])
