@@ -4,7 +4,7 @@ Letters: `x` value, `c` code (0 to 15), `s` scale, `e` exponent.
 """
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Int, UInt8
+from jaxtyping import Float, Float32, Int, UInt8
 from labkit.formats import (
     E2M1_TIES,
     E2M1_VALUES,
@@ -44,7 +44,7 @@ def encode_e2m1(x: Float[np.ndarray, "..."]) -> UInt8[np.ndarray, "..."]:
     return codes
 
 
-def _refuse(bad: Bool[np.ndarray, "..."], name: str, x: np.ndarray, rule: str) -> None:
+def _refuse(bad: np.ndarray | np.bool_, name: str, x: np.ndarray, rule: str) -> None:
     """Raise a ValueError that names the first index at which `bad` holds, if there is one."""
     if np.any(bad):
         index = tuple(np.argwhere(bad)[0].tolist())

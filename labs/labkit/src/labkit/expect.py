@@ -182,7 +182,7 @@ def _compare(
         raise Mismatch(show(wanted[index]), show(found[index]), show_given(given, index, wanted.shape), index, hint)
 
 
-def _first(differs: np.ndarray) -> tuple[int, ...] | None:
+def _first(differs: np.ndarray | np.bool_) -> tuple[int, ...] | None:
     return tuple(np.argwhere(differs)[0].tolist()) if np.any(differs) else None
 
 
