@@ -164,7 +164,10 @@ def _judge_check(
     begun = time.monotonic()
     status, lines = _ask_check(check, performance, seeds, judgement)
     if status in ASKED_AGAIN:
+        performance.drop()
         status, lines = _ask_check(check, performance, seeds, judgement)
+        if status in ASKED_AGAIN:
+            performance.drop()
     return verdict.result(check, status, lines, time.monotonic() - begun)
 
 

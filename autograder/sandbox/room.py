@@ -25,6 +25,8 @@ from autograder.sandbox.watchdog import Watchdog, descendants, is_namespace_init
 FOLDER_PREFIX = "autograder-room-"
 START_SECONDS = 20
 BLOCK_BYTES = 4096
+LONGEST_FOLDER = 60
+SWEEP_AFTER_SECONDS = 60
 CONSTANT_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}  # process 1 keeps it, readable inside
 
 
@@ -48,7 +50,7 @@ class Room:
     def __post_init__(self) -> None:
         if self.walls and shutil.which("bwrap") is None:
             raise SandboxError("sandbox: expected the program bwrap, found none; install the package bubblewrap")
-        self.folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
+        self.folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=_short_folder()))
         self._lock = _hold(self.folder / "alive")
         self._sockets: dict[str, socket.socket] = {}
 
@@ -216,17 +218,25 @@ def pack(files: Mapping[str, bytes], limits: Limits) -> bytes:
 def sweep() -> list[str]:
     """Remove what graders left that were killed in mid-work; return the names.
 
-    A folder belongs to a living grader as long as that one holds the lock in it.
+    A folder belongs to a living grader as long as that one holds the lock in it, which it takes
+    a moment after it made the folder.
     """
     found = []
-    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*"):
-        lock = _hold(folder / "alive") if os.access(folder, os.W_OK) else None
+    for folder in Path(_short_folder()).glob(f"{FOLDER_PREFIX}*"):
+        old = os.access(folder, os.W_OK) and time.time() - folder.stat().st_mtime > SWEEP_AFTER_SECONDS
+        lock = _hold(folder / "alive") if old else None
         if lock is not None:
             groups.find(folder.name).remove()
             shutil.rmtree(folder, ignore_errors=True)
             os.close(lock)
             found.append(folder.name)
     return found
+
+
+def _short_folder() -> str:
+    """Return a folder for temporary files whose name leaves room for a socket's: 108 bytes in all."""
+    folder = tempfile.gettempdir()
+    return folder if len(os.fsencode(folder)) < LONGEST_FOLDER else "/tmp"
 
 
 def _hold(path: Path) -> int | None:

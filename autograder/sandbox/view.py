@@ -56,7 +56,8 @@ def bwrap_command(prefix: Path, limits: Limits, seccomp_fd: int | None, stage: s
     """Return the command prefix that runs a program in the sandbox, as root or as anybody.
 
     Notes on the order: `--size` goes before its `--tmpfs`; the root and /dev are writable until
-    remounted; /proc is read-only so that nobody writes to the memory of process 1.
+    remounted; /proc is read-only so that nobody writes to the memory of process 1; folders of the
+    host come after /tmp, for an environment may lie there.
     """
     binds = [(folder, folder) for folder in readable_folders(prefix)]
     binds += [(extra, extra) for extra in OPTIONAL if Path(extra).exists()] + [(str(INSIDE), SHOWN_INSIDE)]
@@ -67,11 +68,12 @@ def bwrap_command(prefix: Path, limits: Limits, seccomp_fd: int | None, stage: s
         *first,
         *["bwrap", "--unshare-all", "--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"],
         *["--hostname", "sandbox", "--die-with-parent", "--new-session"],
-        *_show(binds),
-        *_hide(hidden_folders(prefix)),
         *["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"],
         *["--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"],
-        *["--size", size, "--tmpfs", "/tmp", "--size", size, "--tmpfs", "/w", "--remount-ro", "/", "--chdir", "/w"],
+        *["--size", size, "--tmpfs", "/tmp", "--size", size, "--tmpfs", "/w"],
+        *_show(binds),
+        *_hide(hidden_folders(prefix)),
+        *["--remount-ro", "/", "--chdir", "/w"],
         *_environment(prefix),
         *(["--seccomp", str(seccomp_fd)] if seccomp_fd is not None else []),
     ]
