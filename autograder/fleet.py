@@ -97,9 +97,9 @@ def grade_lab(
     run = ClassRun(name, list(plan.unchanged), {task.student: task.why for task in plan.tasks})
     watch.planned(plan)
     for graded in _results(course, lab, plan, where or Where()):
-        gradebook.record(course, graded)
-        run.outcomes.append(graded.outcome)
-        watch.finished(graded.outcome)
+        outcome = gradebook.record(course, graded)
+        run.outcomes.append(outcome)
+        watch.finished(outcome)
     run.outcomes.sort(key=lambda outcome: outcome.student)
     return run
 
@@ -119,9 +119,8 @@ def regrade_lab(
     watch.planned(plan)
     changes = []
     for graded in _results(course, lab, plan, where or Where()):
-        before, after = read_outcome(course, name, graded.outcome.student), graded.outcome
-        if keep:
-            gradebook.record(course, graded)
+        before = read_outcome(course, name, graded.outcome.student)
+        after = gradebook.record(course, graded) if keep else graded.outcome
         watch.finished(after)
         if before and (before.state, before.score) != (after.state, after.score):
             changes.append(Change(after.student, before, after))

@@ -7,6 +7,7 @@ from typing import Any
 
 from distributed import WorkerPlugin
 
+from autograder import quickstart  # noqa: F401  (imported for its effect)
 from autograder.course import Course
 from autograder.environments import environment_for
 from autograder.errors import CourseError

@@ -64,7 +64,6 @@ def sample_class(course: Course, lab: str, verify: bool) -> Exit:
         for student in samples.write(course, lab):
             show.line(f"{student.id}: expected {student.expected_text}")
         return Exit.YES
-    mismatches = samples.mismatches(course, lab)
-    for mismatch in mismatches:
-        show.line(mismatch)
-    return Exit.NO if mismatches else Exit.YES
+    found = samples.verify(course, lab)
+    show.verified(found)
+    return Exit.YES if all(row.is_right for row in found) else Exit.NO

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from autograder.outcome import CheckResult, Outcome
     from autograder.plan import Plan
     from autograder.report import ClassReport
+    from autograder.sample_class import Verified
 
 STYLES = {
     "passed": "green",
@@ -137,6 +138,16 @@ def collection(found: "Collection") -> None:
     line(f"collected {len(found.collected)} submissions")
     for name, reason in found.refused:
         line(f"refused {name}: {reason}")
+
+
+def verified(found: "Iterable[Verified]") -> None:
+    """Print what a made-up class should get beside what it got."""
+    table = _table("student", "expected", "got", "")
+    for row in found:
+        table.add_row(
+            _text(row.id), row.expected, row.got, _text("", "") if row.is_right else _text("differs", "bold red")
+        )
+    _print(table)
 
 
 def report(found: "ClassReport") -> None:
