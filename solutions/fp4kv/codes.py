@@ -69,7 +69,8 @@ def decode_e2m1(codes: UInt8[np.ndarray, "..."]) -> Float32[np.ndarray, "..."]:
     Source: OCP Microscaling Formats (MX) v1.0, FP4 element format.
     """
     _refuse_other_than_codes(codes)
-    return np.concatenate([E2M1_VALUES, -E2M1_VALUES]).take(codes)
+    values = np.concatenate([E2M1_VALUES, -E2M1_VALUES])
+    return np.asarray(values[codes])  # an array even of a lone code
 
 
 def _refuse_other_than_codes(codes: np.ndarray) -> None:
