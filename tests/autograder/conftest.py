@@ -3,9 +3,13 @@
 import shutil
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat import NotebookNode
 
+from autograder.assemble import assemble
 from autograder.course import Course
+from autograder.release import release
 
 PACKAGE = '''"""A reference library of two tasks."""
 
@@ -162,18 +166,52 @@ LAB = "lab01_halves"
 @pytest.fixture
 def small_course(tmp_path: Path, project: Path) -> Course:
     """A course beside a project of one lab, `lab01_halves`: two references, one answer of its own, one task."""
+    return write_small_course(tmp_path / "project", project)
+
+
+@pytest.fixture(scope="session")
+def released_template(tmp_path_factory: pytest.TempPathFactory, project: Path) -> Path:
+    """The project of `small_course`, released: made once, copied by `released_course`."""
+    course = write_small_course(tmp_path_factory.mktemp("released") / "project", project)
+    release(course, LAB)
+    return course.project
+
+
+@pytest.fixture
+def released_course(tmp_path: Path, released_template: Path) -> Course:
+    """The course of `small_course` with its lab released and in the gradebook."""
+    root = tmp_path / "project"
+    shutil.copytree(released_template, root)
+    return Course(root / "course", root)
+
+
+@pytest.fixture
+def solved(released_course: Course) -> NotebookNode:
+    """The released notebook with every answer in it, the one to the question too."""
+    answers = {cell.id: cell.source for cell in assemble(released_course, LAB).cells}
+    notebook = nbformat.read(released_course.release / LAB / f"{LAB}.ipynb", 4)
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            cell.source = answers[cell.id]
+        if cell.id == "explain-why-answer":
+            cell.source = "A half is a power of two."
+    return notebook
+
+
+def write_small_course(root: Path, project: Path) -> Course:
+    """Write the project of the small lab into a folder and return its course, which is empty."""
     files = {
         "solutions/fp4kv/__init__.py": PACKAGE,
         "solutions/fp4kv/halves.py": LIBRARY,
         f"solutions/{LAB}.py": SOURCE,
         f"solutions/checks/{LAB}.py": CHECKS,
     }
-    root = tmp_path / "project"
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    shutil.copy(project / "nbgrader_config.py", root)
+    for name in ("nbgrader_config.py", "constraints.txt"):
+        shutil.copy(project / name, root)
     shutil.copytree(
         project / "labs/labkit", root / "labs/labkit", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
     )
