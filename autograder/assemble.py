@@ -1,10 +1,10 @@
 """From a lab's source to the instructor's notebook, which nbgrader turns into the released one.
 
 Ids: a graded cell's is its grade_id; the import cell's is `imports`; others are numbered in
-their section, `<section>-text-1`, `<section>-run-1`. The text cell after a task cell, which a
-person marks, is the student's: its id is `<task>-answer`, and it has no metadata of nbgrader's
-(whose format knows no ungraded Markdown answer), so nbgrader leaves it alone, formgrader shows it
-under the task, and intake keeps what stands in it.
+their section, `<section>-text-1`, `<section>-run-1`. After a task cell, which a person marks,
+comes a text cell for the student's answer: its id is `<task>-answer`, and it has no metadata of
+nbgrader's (whose format knows no ungraded Markdown answer), so nbgrader leaves it alone,
+formgrader shows it under the task, and intake keeps what stands in it.
 
 The notebook's metadata has `lab: {name, checks}`, by which `labkit validate` knows what is missing.
 """
@@ -28,6 +28,7 @@ from autograder.rules import headings, points_of, require_pairs, require_points
 from autograder.scope import REFERENCE, Scope, import_names
 from autograder.source import Cell, read_source
 
+ANSWER_TEXT = "*Your answer goes here.*"
 ANSWER_SUFFIX = "-answer"
 IMPORTS = "imports"
 SLUG_LENGTH = 40
@@ -83,24 +84,14 @@ def _notebook(assembly: Assembly, cells: list[Cell], name: str) -> NotebookNode:
     nodes: list[NotebookNode | None] = []
     for index, cell in enumerate(cells):
         nodes.append(None if index == imports_at else _node(assembly, cell))
+        if cell.role == "task":
+            nodes.append(v4.new_markdown_cell(ANSWER_TEXT, id=cell.name + ANSWER_SUFFIX))
         if index == imports_at:
             _resolve_rest(assembly.scope, cell)
-    _name_answers(cells, nodes)
     whole = [node or _import_node(assembly.scope, cells[imports_at]) for node in nodes]
     _require_unique(name, whole)
     metadata = {**KERNEL, "lab": {"name": name, "checks": [check.id for check in assembly.checks]}}
     return nbformat.from_dict({"cells": whole, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
-
-
-def _name_answers(cells: list[Cell], nodes: list[NotebookNode | None]) -> None:
-    """Give the text cell after each task cell the id by which it is known as the student's."""
-    for at, cell in enumerate(cells):
-        if cell.role != "task":
-            continue
-        follower = nodes[at + 1] if at + 1 < len(cells) and cells[at + 1].role == "text" else None
-        if follower is None:
-            raise cell.error("a [markdown] cell after it, for the student's answer", "none")
-        follower["id"] = cell.name + ANSWER_SUFFIX
 
 
 def _node(assembly: Assembly, cell: Cell) -> NotebookNode:

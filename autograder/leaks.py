@@ -126,7 +126,7 @@ def _reference(path: Path) -> Iterator[Secret]:
     module = Module.read(path)
     yield from _bodies_of(module.text, path.stem)
     for name, node in module.definitions.items():
-        if name.startswith("_") and isinstance(node, ast.Assign | ast.AnnAssign):
+        if name.startswith("_") and not name.startswith("__") and isinstance(node, ast.Assign | ast.AnnAssign):
             yield _secret(f"{path.stem}: {name}", ast.get_source_segment(module.text, node) or "")
 
 

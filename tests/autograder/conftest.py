@@ -115,9 +115,6 @@ expect_values(halvings(), 3, given="nothing")
 # ### BEGIN MARK SCHEME
 # - 2: it is a power of two
 # ### END MARK SCHEME
-
-# %% [markdown]
-# *Your answer.*
 '''
 
 CHECKS = '''"""Hidden checks of the small lab."""

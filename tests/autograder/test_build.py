@@ -218,10 +218,6 @@ REFUSED = {
         'task="explain-why"', 'task="explain-how"',
         "for each id in the header's points, got none for explain-why",
     ),
-    "task without answer cell": (
-        "\n# %% [markdown]\n# *Your answer.*\n", "",
-        "a [markdown] cell after it, for the student's answer",
-    ),
     "mark scheme left open": (
         "# ### END MARK SCHEME\n", "",
         "one mark scheme between BEGIN and END, got BEGIN MARK SCHEME",
