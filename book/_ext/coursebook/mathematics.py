@@ -1,0 +1,45 @@
+"""Mathematics is rendered at build by a server in Node; here it is started so that a busy machine does not break it.
+
+sphinxcontrib-katex connects as soon as the server's socket exists, which may be before the server listens
+on it, and gives Node five seconds. We try until it answers, and leave no server behind if it never does.
+"""
+
+import contextlib
+import socket
+import time
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any
+
+from sphinxcontrib import katex
+
+START_SECONDS = 60.0
+PAUSE_SECONDS = 0.01
+
+
+def register(app: Any) -> None:
+    """Register with Sphinx."""
+    katex.KaTeXServer.start_server_process = staticmethod(start_server)
+    katex.RENDER_TIMEOUT = START_SECONDS
+
+
+def start_server(folder: Path, timeout: float) -> tuple[Any, socket.socket]:
+    """Start Node and return it with a connection to it; the extension's own timeout is too short to use.
+
+    Raises
+    ------
+    KaTeXError
+        If it does not answer within a minute.
+    """
+    address = folder / "katex.sock"
+    process = Popen(katex.KaTeXServer.build_command(socket=address), stdin=PIPE, stdout=PIPE, cwd=folder)
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+            connection.connect(str(address))
+            return process, connection
+        connection.close()
+        time.sleep(PAUSE_SECONDS)
+    process.kill()
+    raise katex.KaTeXServer.timeout_error(START_SECONDS)
