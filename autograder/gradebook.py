@@ -20,12 +20,13 @@ from nbgrader.api import Gradebook, MissingEntry, SubmittedAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import compute_checksum, parse_utc
+from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import scoped_session, sessionmaker
 from traitlets.config import Config
 
 from autograder.course import Course
-from autograder.errors import CourseError
+from autograder.errors import CourseError, UsageError
 from autograder.grading import Graded
 from autograder.intake_match import grade_id, is_answer, is_task
 from autograder.nbgrader_course import course_directory, read_config
@@ -55,10 +56,14 @@ def record(
     ------
     CourseError
         If the lab is not in the gradebook as it was graded: it must be released first.
+    UsageError
+        If the student's id is no name of a folder.
     """
     config = config or read_config(course)
     directory = directory or course_directory(course, config)
     outcome = graded.outcome
+    if Path(outcome.student).name != outcome.student or outcome.student in ("", ".", ".."):
+        raise UsageError(f"student id: expected the name of a folder, got {outcome.student!a}")
     if outcome.state == "graded" and not STUDENT_ID.fullmatch(outcome.student):
         outcome = _refused(outcome)
     with course_lock(course):
@@ -86,6 +91,9 @@ def gradebook_transaction(directory: CourseDirectory) -> Iterator[Gradebook]:
     CourseError
         If the database cannot be used.
     """
+    file = make_url(directory.db_url).database
+    if directory.db_url.startswith("sqlite") and not (file and Path(file).is_file()):
+        raise CourseError(f"gradebook: expected {file}, found none; run: autograder release LAB")
     try:
         with Gradebook(directory.db_url, directory.course_id or "default_course") as gradebook:
             yield from _joined_to_one_transaction(gradebook)
