@@ -41,6 +41,14 @@ def quantise_e2m1(x: Float[np.ndarray, "... n"], scale_rule: ScaleRule = ScaleRu
         If a value is NaN or infinite in float32 (the message names the index of the first), or the last axis is
         missing or not a multiple of 16.
 
+    Example
+    -------
+    >>> codes, scales, t = quantise_e2m1(np.arange(-6.0, 10.0))
+    >>> scales
+    array([1.5], dtype=float32)
+    >>> codes[:8]
+    array([14, 13, 13, 12, 11,  9,  0,  1], dtype=uint8)
+
     Source: DeepSeek V4.1 as in vLLM's `fused_compress_quant_cache.py` (`GROUP`); NVIDIA NVFP4 (`TENSOR_AND_GROUP`).
     """
     x = _finite_float32(x)
@@ -80,7 +88,7 @@ def _parts(n_groups: int, length: int = 4096) -> Iterator[slice]:
 def quantise_int(
     x: Float[np.ndarray, "*shape"], bits: int, group: int, axis: int = -1, symmetric: bool = True
 ) -> QuantisedInt:
-    """Return integer codes of 8, 6, 4, 3 or 2 bits with one float32 scale per `group` along `axis`.
+    """Return 8, 6, 4, 3 or 2 bit codes with one float32 scale per group along an axis.
 
     - symmetric: s = amax / (2^(bits-1) - 1), codes from -(2^(bits-1) - 1) to 2^(bits-1) - 1, minimums are zeros;
     - affine: m = the group's minimum, s = (max - m) / (2^bits - 1), codes of (x - m) / s from 0 to 2^bits - 1.
@@ -93,6 +101,11 @@ def quantise_int(
     ValueError
         If a value is NaN or infinite in float32 (the message names the index of the first), `bits` is not one of
         8, 6, 4, 3, 2, `axis` is not an axis of x, or its length is not a multiple of `group`.
+
+    Example
+    -------
+    >>> quantise_int(np.array([0.0, 1.0, 2.0, 10.0]), bits=2, group=4, symmetric=False).codes
+    array([0, 0, 1, 3], dtype=int16)
     """
     if bits not in INTEGER_BITS:
         raise ValueError(f"bits: expected one of {INTEGER_BITS}, got {bits}")
@@ -135,6 +148,11 @@ def dequantise(quantised: QuantisedE2M1 | QuantisedInt) -> Float32[np.ndarray, "
     ------
     TypeError, ValueError
         If the codes are none, or the shapes of codes and scales do not belong together.
+
+    Example
+    -------
+    >>> dequantise(quantise_int(np.array([0.0, 1.0, 2.0, 10.0]), bits=4, group=4, symmetric=False))[:2]
+    array([0.       , 0.6666667], dtype=float32)
     """
     if isinstance(quantised, QuantisedE2M1):
         return _dequantise_e2m1(quantised)

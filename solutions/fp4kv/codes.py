@@ -81,7 +81,9 @@ def _refuse_other_than_codes(codes: np.ndarray) -> None:
 
 
 def pack_nibbles(codes: UInt8[np.ndarray, "... n"]) -> UInt8[np.ndarray, "... n//2"]:
-    """Return two 4-bit codes per byte: element 2j in the low half of byte j, 2j + 1 in the high half.
+    """Return two 4-bit codes per byte, the first in the low half.
+
+    Byte j holds element 2j in its low half and element 2j + 1 in its high half, along the last axis.
 
     Raises
     ------
@@ -106,7 +108,9 @@ def pack_nibbles(codes: UInt8[np.ndarray, "... n"]) -> UInt8[np.ndarray, "... n/
 
 
 def unpack_nibbles(packed: UInt8[np.ndarray, "... m"]) -> UInt8[np.ndarray, "... 2*m"]:
-    """Return the two 4-bit codes of each byte, the low half first: the inverse of `pack_nibbles`.
+    """Return the two 4-bit codes of each byte, the low half first.
+
+    The inverse of `pack_nibbles`.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fp4kv import encode_e2m1, pack_nibbles, quantise_e2m1
+from fp4kv import encode_e2m1, pack_nibbles, quantise_e2m1, round_to_e4m3
 from labkit.expect import expect_bytes, expect_codes, expect_values
 from labkit.formats import E2M1_TIES, E4M3_MIN_NORMAL, ScaleRule
 
@@ -48,7 +48,16 @@ def tensors(rng: np.random.Generator) -> dict[str, np.ndarray]:
         "one outlier": np.where(np.arange(64 * 256).reshape(shape) == 5, 1e4, normal),
         "multiples of 2^-11": rng.integers(-4000, 4000, shape) * 2.0**-11,
     }
+    kinds["quotients on ties"] = ties_of_scales(rng, shape)
     return {kind: x.astype(np.float32) for kind, x in kinds.items()}
+
+
+def ties_of_scales(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Rows of which each has a random E4M3 scale, 6 of it once per group, and ties of it elsewhere."""
+    scales = round_to_e4m3(np.exp2(rng.uniform(-6, 8, (shape[0], 1))).astype(np.float32))
+    x = scales * rng.choice(E2M1_TIES, shape)
+    x[:, ::16] = 6 * scales
+    return x
 
 
 KINDS = list(tensors(np.random.default_rng(0)))

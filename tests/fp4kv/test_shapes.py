@@ -1,0 +1,79 @@
+"""Shapes stand in the signatures, and a checker that reads them refuses what does not fit."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+import fp4kv
+import numpy as np
+import pytest
+from beartype import beartype
+from jaxtyping import TypeCheckError, jaxtyped
+from labkit.formats import QuantisedE2M1, QuantisedInt
+
+TASKS = {name: inspect.unwrap(getattr(fp4kv, name)) for name in fp4kv.__all__}
+RECORDS = (QuantisedE2M1, QuantisedInt)
+X, CODES = np.ones((2, 32), np.float32), np.ones((2, 32), np.uint8)
+FITTING = {
+    "encode_e2m1": (X,),
+    "decode_e2m1": (CODES,),
+    "pack_nibbles": (CODES,),
+    "unpack_nibbles": (CODES,),
+    "round_to_e4m3": (X,),
+    "ue8m0_exponent": (X,),
+    "quantise_e2m1": (X,),
+    "quantise_int": (X, 4, 16),
+    "dequantise": (QuantisedE2M1(CODES, X[:, :2], 1.0),),
+}
+OTHERS = {
+    "encode_e2m1": (CODES,),
+    "decode_e2m1": (X,),
+    "pack_nibbles": (np.uint8(3),),
+    "unpack_nibbles": (np.array(3, np.uint8),),
+    "round_to_e4m3": (CODES,),
+    "ue8m0_exponent": (CODES,),
+    "quantise_e2m1": (np.array(1.0),),
+    "quantise_int": (CODES, 4, 16),
+    "dequantise": (CODES,),
+}
+
+
+def checked(function: Callable[..., Any], **annotations: Any) -> Callable[..., Any]:
+    """The function under a checker of its annotations; some may be replaced."""
+    copy = type(function)(function.__code__, function.__globals__, function.__name__, function.__defaults__)
+    copy.__annotations__ = {**function.__annotations__, **annotations}
+    return jaxtyped(typechecker=beartype)(copy)
+
+
+def test_every_task_is_public_and_documented() -> None:
+    public = {name for name, item in vars(fp4kv).items() if inspect.isfunction(item) and not name.startswith("_")}
+    assert public == set(fp4kv.__all__) == set(FITTING) == set(OTHERS)
+    for name, task in TASKS.items():
+        first, *rest = (task.__doc__ or "").splitlines()
+        assert len(first) <= 80 and first.endswith("."), name
+        assert "Raises" in "\n".join(rest), name
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_every_array_has_its_shape_in_the_signature(name: str) -> None:
+    for part, hint in get_type_hints(TASKS[name]).items():
+        assert hint is not np.ndarray, f"{name}: {part} has no shape"
+    assert "return" in get_type_hints(TASKS[name])
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_arrays_that_fit_pass(name: str) -> None:
+    checked(TASKS[name])(*FITTING[name])
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_arrays_that_do_not_fit_are_refused(name: str) -> None:
+    with pytest.raises(TypeCheckError):
+        checked(TASKS[name])(*OTHERS[name])
+
+
+def test_a_wrong_shape_of_a_result_is_found() -> None:
+    from jaxtyping import UInt8
+
+    with pytest.raises(TypeCheckError):
+        checked(TASKS["pack_nibbles"], **{"return": UInt8[np.ndarray, "... n"]})(CODES)
