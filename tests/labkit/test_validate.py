@@ -164,6 +164,13 @@ def test_sys_exit_is_a_failure(tmp_path, capsys):
     assert table(capsys.readouterr().out) == {"halve": "0/2 failed", "thirds": "1/1 passed"}
 
 
+def test_an_answer_without_a_checksum_counts_as_attempted(tmp_path, capsys):
+    notebook = solved(halve="return x")
+    del cell_of(notebook, "halve").metadata.nbgrader["checksum"]
+    assert run(notebook, tmp_path) == 1
+    assert table(capsys.readouterr().out)["halve"] == "1/2 failed"
+
+
 def test_stripped_metadata_leaves_the_cells_that_are_there(tmp_path):
     notebook = solved()
     del notebook.metadata["lab"], notebook.metadata["kernelspec"]

@@ -102,7 +102,7 @@ def find_checks(notebook: NotebookNode) -> list[VisibleCheck]:
 def is_untouched(notebook: NotebookNode, task: str) -> bool:
     """Return whether the answer cell of a task still holds the released text."""
     cells = [cell for cell in notebook.cells if _nbgrader(cell).get("grade_id") == task]
-    return bool(cells) and all(_is_as_released(cell) for cell in cells)
+    return bool(cells) and all("checksum" in _nbgrader(cell) and _is_as_released(cell) for cell in cells)
 
 
 def run_cells(notebook: NotebookNode, folder: Path, seconds: int) -> dict[int, Reply]:
