@@ -49,8 +49,12 @@ def opened(course: Course) -> Iterator[Gradebook]:
     scripts = str(Path(sys.executable).parent)
     if scripts not in os.environ.get("PATH", "").split(os.pathsep):  # nbgrader calls alembic by its name
         os.environ["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", "")])
-    with course_lock(course), gradebook_transaction(course_directory(course, read_config(course))) as book:
-        yield book
+    directory = course_directory(course, read_config(course))
+    with course_lock(course):
+        if not (course.root / "gradebook.db").exists():
+            Gradebook(directory.db_url, directory.course_id).close()
+        with gradebook_transaction(directory) as book:
+            yield book
 
 
 def read_marks(course: Course, lab: str) -> list[Mark]:

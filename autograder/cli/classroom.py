@@ -39,11 +39,12 @@ def collect(course: Course, lab: str, zip_file: Path | None, due: str | None) ->
     command leaves with 1.
     """
     from autograder import collect as collecting
+    from autograder import lms_zip
     from autograder.cli import show
 
     if due:
         collecting.set_due(course, lab, due)
-    found = collecting.from_zip(course, lab, zip_file) if zip_file else collecting.from_exchange(course, lab)
+    found = lms_zip.from_zip(course, lab, zip_file) if zip_file else collecting.from_exchange(course, lab)
     show.collection(found)
     return Exit.NO if found.refused else Exit.YES
 
