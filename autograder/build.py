@@ -27,6 +27,9 @@ class Change:
     path: Path
     kind: str
 
+    def __str__(self) -> str:
+        return f"{self.path} ({self.kind})"
+
 
 def build(course: Course, names: list[str] | None = None, check: bool = False) -> list[Change]:
     """Write the generated notebooks of labs (all when none is named); return what differed.

@@ -23,7 +23,7 @@ def build(course: Course, labs: tuple[str, ...], check: bool) -> Exit:
     from autograder.build import build as build_labs
     from autograder.cli import show
 
-    changes = build_labs(course, [known_lab(course, lab) for lab in labs] or course.lab_names(), check=check)
+    changes = build_labs(course, [known_lab(course, lab) for lab in labs], check=check)
     show.changes(changes, check=check)
     return Exit.NO if check and changes else Exit.YES
 
