@@ -50,10 +50,17 @@ class Check:
 
 
 class Registry:
-    """The checks of one lab, in the order in which they were written."""
+    """The checks of one lab, in the order in which they were written; one registry may be made of others."""
 
-    def __init__(self) -> None:
+    def __init__(self, *parts: "Registry") -> None:
         self._checks: dict[str, Check] = {}
+        for entry in (entry for part in parts for entry in part):
+            self._add(entry)
+
+    def _add(self, entry: Check) -> None:
+        if entry.id in self._checks:
+            raise CourseError(f"check id: expected each id once, got {entry.id!r} twice")
+        self._checks[entry.id] = entry
 
     def check(
         self,
@@ -81,13 +88,11 @@ class Registry:
         """
         if not CHECK_ID.fullmatch(id):
             raise CourseError(f"check id: expected <task>-<property> in lower case, got {id!r}")
-        if id in self._checks:
-            raise CourseError(f"check id: expected each id once, got {id!r} twice")
 
         def register(run: CheckFunction) -> CheckFunction:
             if not run.__doc__:
                 raise CourseError(f"{id}: expected a docstring that says what is checked, got none")
-            self._checks[id] = Check(id, points, catches, run, hint, reveal, per_student, uses, seconds)
+            self._add(Check(id, points, catches, run, hint, reveal, per_student, uses, seconds))
             return run
 
         return register

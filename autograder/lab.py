@@ -76,7 +76,7 @@ def load_lab(course: Course, name: str) -> Lab:
         released=nbformat.read(released_file, 4),
         versions={
             "lab": _digest([source, released_file]),
-            "checks": _digest([course.solutions / "checks" / f"{name}.py"]),
+            "checks": _digest(check_files(course.solutions / "checks" / f"{name}.py")),
             "reference": _digest(sorted((course.solutions / "fp4kv").rglob("*.py"))),
             "labkit": _digest(sorted((course.labs / "labkit" / "src").rglob("*.py"))),
         },
@@ -127,8 +127,15 @@ def _front_matter(source: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def check_files(path: Path) -> list[Path]:
+    """Return the file of a lab's checks and, where they are many, the parts in the folder of the same name."""
+    return [path, *sorted(path.with_suffix("").glob("*.py"))]
+
+
 def load_checks(path: Path) -> Registry:
     """Return the checks that a file registers, by path: no lab is imported by name.
+
+    The file may import its parts, `from .codes import checks`, from the folder of the same name beside it.
 
     Raises
     ------
@@ -145,7 +152,10 @@ def load_checks(path: Path) -> Registry:
 
 def _run_file(path: Path) -> ModuleType:
     name = f"autograder_checks_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    for part in [module for module in sys.modules if module.startswith(f"{name}.")]:
+        del sys.modules[part]  # of another course, or from before a change
+    folder = str(path.with_suffix(""))
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=[folder])
     if spec is None or spec.loader is None:
         raise CourseError(f"{path.name}: expected a Python file")
     module = importlib.util.module_from_spec(spec)

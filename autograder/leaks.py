@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.course import Course
-from autograder.lab import load_checks
+from autograder.lab import check_files, load_checks
 from autograder.names import imports_of
 from autograder.reference import Module
 from autograder.scope import REFERENCE
@@ -183,8 +183,13 @@ def _schemes(course: Course, name: str) -> Iterator[Secret]:
 def _hidden(course: Course, name: str) -> Iterator[Secret]:
     """Yield each function of the checks that is not revealed, each list of cases, each number with a name."""
     path = course.solutions / "checks" / f"{name}.py"
-    text = path.read_text(encoding="utf-8")
     revealed = {check.run.__name__ for check in load_checks(path) if check.reveal}
+    for file in check_files(path):
+        yield from _hidden_in(file, name, revealed)
+
+
+def _hidden_in(path: Path, name: str, revealed: set[str]) -> Iterator[Secret]:
+    text = path.read_text(encoding="utf-8")
     yield from (secret for secret in _bodies_of(text, f"{name} checks") if secret.name.split(": ")[-1] not in revealed)
     tree = ast.parse(text)
     hidden = [node for node in tree.body if getattr(node, "name", "") not in revealed]

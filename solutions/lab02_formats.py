@@ -694,7 +694,7 @@ def measure(x: Float32[np.ndarray, "... n"]) -> list[Measured]:
 keys, values = load_keys(), load_values()
 figure, panels = plt.subplots(1, 3, sharey=True, figsize=(13, 4.5))
 for panel, (name, x) in zip(panels, {"Gaussian": gaussian, "keys": keys, "values": values}.items(), strict=True):
-    plot_snr_by_bits(measure(x), panel)
+    plot_snr_by_bits(measure(x), panel).get_legend().set_visible(panel is panels[0])
     panel.set_xlabel(f"{name}: stored (bits per element)")
 plt.show()
 
