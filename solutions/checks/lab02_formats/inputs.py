@@ -18,6 +18,7 @@ def expect_near(got: Any, expected: float, given: Any) -> None:
 
 
 def as_integers(got: Any) -> QuantisedInt:
+    """Return a record of integers, if the answer has the parts of one."""
     if not isinstance(got, tuple) or len(got) != 5:
         raise Mismatch("a QuantisedInt: codes, scales, minimums, group, axis", f"a {type(got).__name__}")
     codes, scales, minimums, group, axis = got
