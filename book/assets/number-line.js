@@ -22,7 +22,7 @@ const PANEL = `<div class="panel">
   <label class="slider"><span class="visually-hidden">Value to store in four bits</span>
     <input type="range" min="${-LIMIT}" max="${LIMIT}" step="${1 / STEPS_PER_UNIT}"></label>
   <div class="readout"><div class="bits" aria-hidden="true"></div><p class="words"></p></div>
-  <div class="row"><button type="button" data-go="tie">Next tie</button>
+  <div class="controls"><button type="button" data-go="tie">Next tie</button>
     <button type="button" data-go="flip">Change sign</button>
     <span class="hint">Arrow keys move by 0.05, Page keys by 1.4.</span></div>
   <p class="visually-hidden" aria-live="polite"></p></div>`;

@@ -7,7 +7,7 @@ from labkit.formats import E4M3_MIN_NORMAL, GROUP_LENGTH
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-EXPONENTS = (-9, 0)  # of amax: from where the scale is at its floor to ordinary values
+EXPONENTS = (np.log2(6) - 9, 0)  # of amax: from where the scale leaves its floor to ordinary values
 N_POINTS = 541
 
 

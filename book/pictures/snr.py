@@ -8,11 +8,13 @@ import numpy as np
 from labkit import tensors
 from labkit.block_formats import round_trip_fp8, round_trip_mxfp4
 from labkit.formats import GROUP_LENGTH, INTEGER_BITS, UE8M0_GROUP_LENGTH
-from labkit.plotting import Measured
+from labkit.plotting import COLOURS, DECIBELS_PER_BIT
+from matplotlib.axes import Axes
 
 N_GAUSSIAN = 320_000
 SCALE_BITS = 8  # E4M3 and UE8M0
 FLOAT32_BITS = 32
+MARKERS = {"symmetric integers": "o", "affine integers": "s", "E2M1": "^", "MXFP4": "D", "FP8": "v"}
 
 RoundTrip = Callable[[np.ndarray], np.ndarray]
 
@@ -89,13 +91,31 @@ def decibels(x: np.ndarray, approximation: np.ndarray) -> float:
     return float(10 * np.log10((signal**2).sum() / noise)) if noise else np.inf
 
 
-def for_plot(rows: list[Row], name: str) -> list[Measured]:
-    """Return the rows of one data set as labkit plots them; the baseline is off the scale and left out."""
-    return [
-        Measured(row.scheme.family, row.scheme.colour, row.scheme.bits_per_element, row.decibels[name])
-        for row in rows
-        if row.scheme.family != "FP16"
-    ]
+def channel_ratio(x: np.ndarray) -> float:
+    """Return how much farther the largest channel reaches than the median one, in the median layer.
+
+    `x` has the axes layer, token, head, channel; token 0, an attention sink unlike the others, is left out.
+    """
+    reach = np.abs(x[:, 1:]).max(axis=1)
+    ratios = reach.max(axis=-1) / np.median(reach, axis=-1)
+    return float(np.median(ratios))
+
+
+def draw(axes: Axes, rows: list[Row], name: str) -> None:
+    """Draw one data set: a line of 6.02 dB per bit from the 8-bit symmetric integers down, and every scheme."""
+    families: dict[str, list[Row]] = {}
+    for row in rows:
+        families.setdefault(row.scheme.family, []).append(row)
+    del families["FP16"]  # exact or nearly so: it would press the others together
+
+    eight = families["symmetric integers"][0]
+    bits = np.array([3, eight.scheme.bits_per_element])
+    line = eight.decibels[name] + DECIBELS_PER_BIT * (bits - bits[-1])
+    axes.plot(bits, line, "--", color=COLOURS["muted"], label="6.02 dB per bit")
+    for family, members in families.items():
+        x, y = [r.scheme.bits_per_element for r in members], [r.decibels[name] for r in members]
+        axes.plot(x, y, MARKERS[family], color=COLOURS[members[0].scheme.colour], label=family)
+    axes.set(xlabel="stored (bits per element)", ylabel="signal to noise (dB)", ylim=(0, 50))
 
 
 def as_table(rows: list[Row]) -> tuple[list[str], list[list[str]]]:
@@ -106,8 +126,8 @@ def as_table(rows: list[Row]) -> tuple[list[str], list[list[str]]]:
 
 
 def in_words(ratio: float) -> str:
-    """Return decibels with one digit; the real tensors are stored in FP16, which therefore keeps them as they are."""
-    return "exact" if np.isinf(ratio) else f"{ratio:.1f}"
+    """Return decibels with two digits; the real tensors are stored in FP16, which therefore keeps them as they are."""
+    return "exact" if np.isinf(ratio) else f"{ratio:.2f}"
 
 
 def predicted_decibels(n_steps: int, x: np.ndarray, is_symmetric: bool = True) -> float:

@@ -11,7 +11,7 @@ def show_table(head: list[str], rows: list[list[str]], caption: str) -> None:
     body = "".join(table_row(row) for row in rows)
     markup = (
         '<div class="pst-scrollable-table-container" tabindex="0" role="region" aria-label="table">'
-        f'<table class="table"><caption>{html.escape(caption)}</caption>'
+        f'<table class="table numbers"><caption>{html.escape(caption)}</caption>'
         f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>"
     )
     display({"text/html": markup, "text/plain": caption}, raw=True)

@@ -35,7 +35,7 @@ class TaskDirective(SphinxDirective):
         box = nodes.container(classes=["task"], names=[f"task-{name}"])
         self.state.document.note_explicit_target(box)
         title = nodes.paragraph(classes=["task-title"])
-        title += [nodes.Text("Task "), nodes.literal(text=name), nodes.Text(f": {first_sentence(text)}")]
+        title += [nodes.Text("Task "), nodes.literal(text=name), nodes.Text(": "), *inline(first_sentence(text))]
         opened = nodes.raw("", "<details><summary>Signature and contract</summary>", format="html")
         closed = nodes.raw("", "</details>", format="html")
         box += [title, opened, nodes.literal_block(text, text, language="python"), closed]
@@ -61,6 +61,12 @@ def find_task(reference: Path, name: str) -> tuple[Path, str]:
 def first_sentence(stub: str) -> str:
     """Return the first line of a stub's docstring."""
     return next(line.strip().strip('"') for line in stub.splitlines() if line.lstrip().startswith('"""'))
+
+
+def inline(text: str) -> list[nodes.Node]:
+    """Return text with what stands between backticks as code."""
+    parts = enumerate(text.split("`"))
+    return [nodes.literal(text=part) if is_code % 2 else nodes.Text(part) for is_code, part in parts]
 
 
 def stub(source: str, function: ast.FunctionDef) -> str:
