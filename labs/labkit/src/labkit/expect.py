@@ -150,8 +150,10 @@ def show_number(number: Any) -> str:
 def show_given(given: Any, index: tuple[int, ...] | None = None, shape: tuple[int, ...] = ()) -> str:
     """Return an input for a message: its element at `index` where shapes agree, else the whole of a small one.
 
-    A large array of another shape is named by dtype and shape, never cut. A dict is shown entry by entry.
+    A large array of another shape is named by dtype and shape, never cut. A dict or record is shown entry by entry.
     """
+    if isinstance(given, tuple) and hasattr(given, "_asdict"):
+        given = given._asdict()
     if isinstance(given, dict):
         return ", ".join(f"{name} = {show_given(value, index, shape)}" for name, value in given.items())
     if not isinstance(given, np.ndarray | list | tuple):
