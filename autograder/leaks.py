@@ -185,19 +185,19 @@ def _hidden(course: Course, name: str) -> Iterator[Secret]:
     path = course.solutions / "checks" / f"{name}.py"
     revealed = {check.run.__name__ for check in load_checks(path) if check.reveal}
     for file in check_files(path):
-        yield from _hidden_in(file, name, revealed)
+        yield from _hidden_in(file, file.relative_to(course.solutions).as_posix(), revealed)
 
 
-def _hidden_in(path: Path, name: str, revealed: set[str]) -> Iterator[Secret]:
+def _hidden_in(path: Path, where: str, revealed: set[str]) -> Iterator[Secret]:
     text = path.read_text(encoding="utf-8")
-    yield from (secret for secret in _bodies_of(text, f"{name} checks") if secret.name.split(": ")[-1] not in revealed)
+    yield from (secret for secret in _bodies_of(text, where) if secret.name.split(": ")[-1] not in revealed)
     tree = ast.parse(text)
     hidden = [node for node in tree.body if getattr(node, "name", "") not in revealed]
     for node in (inner for outer in hidden for inner in ast.walk(outer)):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node in tree.body and _count_numbers(node):
-            yield _secret(f"{name} checks: line {node.lineno}", ast.get_source_segment(text, node) or "")
+            yield _secret(f"{where}: line {node.lineno}", ast.get_source_segment(text, node) or "")
         if isinstance(node, ast.List | ast.Tuple | ast.Dict | ast.Set) and _count_numbers(node) >= LEAST_CASES:
-            yield _secret(f"{name} checks: cases in line {node.lineno}", ast.get_source_segment(text, node) or "")
+            yield _secret(f"{where}: cases in line {node.lineno}", ast.get_source_segment(text, node) or "")
 
 
 def _count_numbers(node: ast.AST) -> int:

@@ -118,7 +118,7 @@ def test_secrets_are_answers_hidden_cases_tolerances_and_schemes(course):
     names = {secret.name.split(" in line")[0].split(": line")[0] for secret in secrets_of(course)}
     references = {f"halves: {name}" for name in ("_HALF", "_refuse_infinite", "halve", "halve_all")}
     own = {f"{LAB}: halvings: halvings", f"{LAB}: mark scheme of explain-why"}
-    hidden = {f"{LAB} checks{part}" for part in ("", ": cases", ": halves", ": refuses", ": halves_all")}
+    hidden = {f"checks/{LAB}.py{part}" for part in ("", ": cases", ": halves", ": refuses", ": halves_all")}
     assert names == references | own | hidden
 
 
@@ -150,7 +150,7 @@ DISGUISES = {
 
 
 @pytest.mark.parametrize(("name", "disguise"), DISGUISES.values(), ids=DISGUISES)
-@pytest.mark.parametrize(("secret", "found"), [(BODY, "halves: _refuse_infinite"), (CASES, f"{LAB} checks: cases")])
+@pytest.mark.parametrize(("secret", "found"), [(BODY, "halves: _refuse_infinite"), (CASES, f"checks/{LAB}.py: cases")])
 def test_no_disguise_hides_a_secret(course, tmp_path, name, disguise, secret, found):
     folder = tmp_path / "published"
     folder.mkdir()
@@ -163,7 +163,7 @@ def test_no_disguise_hides_a_secret(course, tmp_path, name, disguise, secret, fo
 def test_a_tolerance_is_found_by_its_name_and_value(course, tmp_path):
     (tmp_path / "published").mkdir()
     (tmp_path / "published/page.md").write_text("We allow `_HALF_TOLERANCE = 1.25e-13`.")
-    assert [leak.secret for leak in find_leaks(course, tmp_path / "published")] == [f"{LAB} checks: line 12"]
+    assert [leak.secret for leak in find_leaks(course, tmp_path / "published")] == [f"checks/{LAB}.py: line 12"]
 
 
 def test_signatures_docstrings_and_visible_cases_are_no_secrets(course):
