@@ -213,7 +213,7 @@ def _when_missing(check: Check, student: Student, performance: Performance) -> t
     name = student._last_name
     fault = performance.fault_of(name)
     if fault:
-        return fault, [f"{name} is not defined: its cell was stopped or lost the kernel"]
+        return fault, [f"{name} is not defined: its cell {verdict.CELL_WORDS[fault]}"]
     if name == check.task:
         return "failed", [f"not attempted: {name} is not defined before this check"]
     return "skipped", [f"needs {name}, which is not defined before this check"]

@@ -18,6 +18,7 @@ from autograder.checks import Check
 from autograder.kernel import CallEnded, Kernel, KernelLost, NoValue
 from autograder.lab import Lab
 from autograder.limits import Limits
+from autograder.verdict import CELL_WORDS
 
 MAX_KERNELS = 40
 LEAST_SECONDS = 0.1
@@ -78,7 +79,9 @@ class Performance:
                 self.n_done += 1
                 self._do(kernel, step)
         except KernelLost as lost:
-            self._note(f"the cells from {self.steps[self.n_done].index + 1} on were not run: {lost}")
+            left = self.steps[self.n_done :]
+            self._note(f"the cells from {left[0].index + 1} on were not run: {lost}")
+            self.faults |= {step.index: lost.status for step in left if step.check is None}
             self.n_done = len(self.steps)
         self.give_time()
 
@@ -159,7 +162,7 @@ class Performance:
 
     def _fault(self, index: int, status: str, text: str) -> None:
         self.faults[index] = status
-        words = f"cell {index + 1} {WORDS[status]}" + (f": {text}" if text else "")
+        words = f"cell {index + 1} {CELL_WORDS[status]}" + (f": {text}" if text else "")
         self._note(words)
         if not self.closed:
             note = {"output_type": "stream", "name": "stderr", "text": f"[{words}]\n"}
@@ -168,11 +171,3 @@ class Performance:
     def _note(self, text: str) -> None:
         if not self.closed:
             self.notes.append(text)
-
-
-WORDS = {
-    "timed_out": "took too long",
-    "crashed": "ended the kernel",
-    "out_of_memory": "ran out of memory",
-    "not_run": "was not run",
-}

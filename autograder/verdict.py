@@ -19,6 +19,12 @@ HIDDEN_TEXTS = {
     "crashed": "a hidden case ended the kernel",
     "out_of_memory": "a hidden case ran out of memory",
 }
+CELL_WORDS = {
+    "timed_out": "took too long",
+    "crashed": "ended the kernel",
+    "out_of_memory": "ran out of memory",
+    "not_run": "was not run",
+}
 
 
 def result(check: Check, status: str, lines: list[str], seconds: float) -> CheckResult:

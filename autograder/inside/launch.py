@@ -80,8 +80,11 @@ def limit_output(application: Any, max_bytes: int) -> None:
 
     def bounded(write: Callable[[str], Any]) -> Callable[[str], Any]:
         def write_bounded(text: str) -> Any:
+            room = max(0, 2 * max_bytes - written["bytes"])
             written["bytes"] += len(text)
-            return write(text) if written["bytes"] <= 2 * max_bytes else len(text)
+            if room:
+                write(text[:room])
+            return len(text)
 
         return write_bounded
 

@@ -85,7 +85,8 @@ class Room:
                 os.close(descriptor)
             self._close_sockets()
         self.init_pid = self._wait_for_init() if self.walls else self.process.pid
-        self.watchdog = Watchdog(self.init_pid, self.limits, self.walls)
+        counted = self.group.counts_memory()
+        self.watchdog = Watchdog(self.init_pid, self.limits, sum_memory=not counted, shown_root=self.walls)
         self.watchdog.start()
         return self.process
 

@@ -19,13 +19,13 @@ FOLDERS = ("w", "tmp", "dev/shm")
 class Watchdog(threading.Thread):
     """Kill process 1 of a sandbox when the sandbox is over a limit; `verdict` says which.
 
-    Without a control group the sum of memory is only looked at every 0.1 s: between two looks a
-    sandbox can take what its processes can write in that time, some hundred MiB.
+    A control group holds the sum of memory itself. Without one it is looked at every 0.1 s:
+    between two looks a sandbox can take what its processes can write, some hundred MiB.
     """
 
-    def __init__(self, init_pid: int, limits: Limits, shown_root: bool = True) -> None:
+    def __init__(self, init_pid: int, limits: Limits, *, sum_memory: bool = True, shown_root: bool = True) -> None:
         super().__init__(daemon=True, name=f"watchdog-{init_pid}")
-        self.init_pid, self.limits, self.shown_root = init_pid, limits, shown_root
+        self.init_pid, self.limits, self.sum_memory, self.shown_root = init_pid, limits, sum_memory, shown_root
         self.verdict = ""
         self.own_bytes = _resident_bytes(os.getpid())
         self._stopped = threading.Event()
@@ -48,7 +48,9 @@ class Watchdog(threading.Thread):
     def fault(self) -> str:
         """Return which limit is passed now, or an empty text."""
         pids = [self.init_pid, *descendants(self.init_pid)]
-        if sum(map(_resident_bytes, pids)) > self.limits.memory_bytes + SPARE_BYTES:
+        most = self.limits.memory_bytes + SPARE_BYTES
+        # a page that forked processes share is resident in each: the dearer count only when it matters
+        if self.sum_memory and sum(map(_resident_bytes, pids)) > most and sum(map(_own_share_bytes, pids)) > most:
             return "out_of_memory"
         if len(pids) > self.limits.processes + SPARE_PROCESSES:
             return "too many processes"
@@ -85,6 +87,15 @@ def is_namespace_init(pid: int) -> bool:
             if line.startswith("NSpid:"):
                 return len(line.split()) > 2 and line.split()[-1] == "1"
     return False
+
+
+def _own_share_bytes(pid: int) -> int:
+    """Return the memory of a process, each shared page divided by those who share it."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
 
 
 def _resident_bytes(pid: int) -> int:
