@@ -2,6 +2,8 @@
 
 import io
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import matplotlib as mpl
@@ -85,3 +87,16 @@ def test_drawings_use_no_other_colour(draw) -> None:
     plt.savefig(picture, format="svg", transparent=True)
     used = set(re.findall(r"#[0-9a-f]{6}", picture.getvalue()))
     assert used <= set(COLOURS.values()), used - set(COLOURS.values())
+
+
+def test_notebooks_show_vectors() -> None:
+    code = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+import matplotlib.pyplot as plt
+plt.switch_backend("agg")
+from labkit.plotting import use_course_style
+use_course_style()
+assert "svg" in repr(shell.display_formatter.formatters["image/svg+xml"].type_printers), "no vectors"
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

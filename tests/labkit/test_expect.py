@@ -38,6 +38,13 @@ class EqualsEverything:
         return np.uint8([0, 2, 4])
 
 
+class LyingNumber(np.float64):
+    """A number of another class."""
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+
 class LyingArray(np.ndarray):
     """An array of another class, whose comparisons may be its own."""
 
@@ -89,7 +96,10 @@ def test_neighbouring_floats_are_shown_apart() -> None:
     assert lines == ["given    0.25000003", "expected 0.25 at index 0", "got      0.25000003"]
 
 
-@pytest.mark.parametrize("lie", [EqualsEverything(), np.uint8([0, 0, 0]).view(LyingArray), None, "0 2 4", {0, 2, 4}])
+LIES = [EqualsEverything(), np.uint8([0, 0, 0]).view(LyingArray), LyingNumber(0), None, "0 2 4", {0, 2, 4}]
+
+
+@pytest.mark.parametrize("lie", LIES)
 def test_objects_that_are_no_plain_data_are_mismatches(lie: Any) -> None:
     lines = lines_of(lambda: expect_codes(lie, np.uint8([0, 2, 4]), given=X))
     assert lines[1:] == ["expected a NumPy array of numbers", f"got      an object of type {type(lie).__name__}"]

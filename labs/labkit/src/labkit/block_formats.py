@@ -14,7 +14,7 @@ Array = Float32[np.ndarray, "... n"]
 Function = Callable[[np.ndarray], np.ndarray]
 
 E2M1_MAX_EXPONENT = 2  # the largest power of two in E2M1 is 4 = 2^2
-SCALE_EXPONENT_MIN = -126  # the floor of DeepSeek's E8M0 flavour: keeps the scale of a zero group a normal float32
+SMALLEST_AMAX = 2.0**-124  # what a smaller amax counts as: the scale, a quarter of it, stays a normal float32
 
 
 def round_trip_mxfp4(x: Array, encode_e2m1: Function, decode_e2m1: Function) -> Array:
@@ -25,8 +25,9 @@ def round_trip_mxfp4(x: Array, encode_e2m1: Function, decode_e2m1: Function) -> 
     Source: OCP Microscaling Formats (MX) v1.0, section 6.3.
     """
     groups = _groups(x)
-    _, exponent = np.frexp(np.abs(groups).max(axis=-1, keepdims=True))  # 2^(exponent - 1) ≤ amax < 2^exponent
-    scale = _power_of_two(np.maximum(exponent - 1 - E2M1_MAX_EXPONENT, SCALE_EXPONENT_MIN))
+    amax = np.abs(groups).max(axis=-1, keepdims=True).astype(np.float64)
+    exponent = np.floor(np.log2(np.maximum(amax, SMALLEST_AMAX))) - E2M1_MAX_EXPONENT
+    scale = _power_of_two(exponent.astype(np.int32))
     return np.reshape(decode_e2m1(encode_e2m1(groups / scale)) * scale, x.shape)
 
 
