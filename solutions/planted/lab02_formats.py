@@ -2,8 +2,8 @@
 # A wrong one is a mistake that a person makes, said in its first line; `loses` lists the checks that it loses while
 # all other tasks are solved. A right one is written differently from the reference and loses none.
 
-# %% wrong="tie_codes" name="half_away" loses="tie_codes-even"
-# Ties go away from zero, as in school.
+# %% wrong="tie_codes" name="as_in_school" loses="tie_codes-even"
+# Ties go away from zero.
 def tie_codes():
     return [1, 2, 3, 4, 5, 6, 7]
 
