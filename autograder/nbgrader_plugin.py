@@ -10,7 +10,6 @@ import re
 import sys
 from pathlib import Path
 
-import nbgrader
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 from traitlets import List
@@ -18,11 +17,10 @@ from traitlets.config import Config
 
 from autograder.course import PROJECT_MARK, Course
 from autograder.errors import AutograderError, CourseError
+from autograder.pages import use_in_formgrader
 from autograder.stubs import configure_release
 
 COURSE_ID = "fp4kv"
-TEMPLATES = Path(__file__).with_name("templates")
-NBGRADER_TEMPLATES = Path(nbgrader.__file__).parent / "server_extensions" / "formgrader" / "templates"
 INSTALLED = "etc/jupyter/nbgrader_config.py"
 
 
@@ -34,11 +32,10 @@ def configure(config: Config, project: Path) -> None:
     """
     config.CourseDirectory.root = str(project / "course")
     config.CourseDirectory.course_id = COURSE_ID
-    config.HTMLExporter.filters = {"markdown2html": "autograder.inert.render_markdown"}
-    config.HTMLExporter.extra_template_basedirs = [str(TEMPLATES), str(NBGRADER_TEMPLATES)]
-    config.HTMLExporter.embed_images = False
+    config.GenerateFeedback.exporter_class = "autograder.pages.InertExporter"
     configure_release(config)
     use_the_judge()
+    use_in_formgrader()
 
 
 def use_the_judge() -> None:
