@@ -33,6 +33,7 @@ def configure(config: Config, project: Path) -> None:
     config.CourseDirectory.root = str(project / "course")
     config.CourseDirectory.course_id = COURSE_ID
     config.GenerateFeedback.exporter_class = "autograder.pages.InertExporter"
+    config.ExportApp.plugin_class = "autograder.nbgrader_export.BlankExport"
     configure_release(config)
     use_the_judge()
     use_in_formgrader()
@@ -84,7 +85,7 @@ class JudgedAutograde(Autograde):  # type: ignore[misc]  # nbgrader has no types
         name = self.coursedir.assignment_id
         folders = sorted(root.glob(str(Path(asked).relative_to(root))))
         self.assignments = {str(folder): [str(folder / f"{name}.ipynb")] for folder in folders}
-        self.notebooks = []
+        self.notebooks: list[str] = []
         self.failures: list[str] = []
         if not self.assignments:
             raise NbGraderException(f"No submissions were matched by '{asked}'")

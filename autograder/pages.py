@@ -26,7 +26,7 @@ class InertExporter(HTMLExporter):  # type: ignore[misc]  # nbconvert has no typ
         yield from super().default_filters()
         yield "markdown2html", render_markdown
 
-    @default("template_paths")
+    @default("template_paths")  # type: ignore[untyped-decorator]
     def _template_paths(self, prune: bool = True, root_dirs: list[str] | None = None) -> list[str]:
         usual: list[str] = super()._template_paths(prune, root_dirs)
         return [str(TEMPLATES / self.template_name), *usual]

@@ -99,11 +99,17 @@ def test_nbgrader_autograde_grades_again_only_what_is_newer(released_course, sol
 def test_nbgrader_export_and_feedback_show_the_verdict(released_course, solved, run_nbgrader, tmp_path):
     hand_in(released_course, "ada", solved)
     assert run_nbgrader("autograde", LAB).returncode == 0
+    with Gradebook(f"sqlite:///{released_course.root}/gradebook.db", "fp4kv") as book:
+        book.add_student("eve", last_name="Eve, the", first_name="late")
     assert run_nbgrader("generate_feedback", LAB).returncode == 0
     page = (released_course.feedback / "ada" / LAB / f"{LAB}.html").read_text()
     assert "halve-values: passed, 2 of 2 points" in page and "<script" not in page
     assert run_nbgrader("export", "--to", str(tmp_path / "marks.csv")).returncode == 0
-    assert ",ada,,,,6.0,0.0,6.0,8.0" in (tmp_path / "marks.csv").read_text()
+    lines = (tmp_path / "marks.csv").read_text().splitlines()
+    assert lines[1:] == [
+        "lab01_halves,,,ada,,,,6.0,0.0,6.0,8.0",
+        'lab01_halves,,,eve,"Eve, the",late,,,,,8.0',
+    ]
 
 
 @pytest.mark.sandbox
