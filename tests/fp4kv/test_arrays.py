@@ -82,6 +82,15 @@ def test_one_level_stops_at_2688_and_two_levels_do_not() -> None:
     assert quantise_e2m1(x, ScaleRule.TENSOR_AND_GROUP).tensor_scale == 2.0
 
 
+def test_two_levels_divide_in_the_order_of_the_rule() -> None:
+    # (amax / 6) / t is 1.0625, a tie, and goes to 1; amax / (6 · t) and (amax / t) / 6 are one ulp more.
+    amax, t = np.float32(6.363142), np.float32(2683) / np.float32(2688)
+    x = np.concatenate([group(2683), group(amax)])
+    expect_values(quantise_e2m1(x, ScaleRule.TENSOR_AND_GROUP).scales[1:], np.float32([1]), given=x)
+    others = np.array([amax / (np.float32(6) * t), amax / t / np.float32(6)])
+    expect_values(round_to_e4m3(others), np.float32([1.125, 1.125]), given="another order: the test can tell")
+
+
 def test_two_levels_lose_what_is_far_below_the_largest() -> None:
     # Beside 2688, t is 1 and the smallest scale 2^-9: what is at most a quarter of that becomes zero.
     quarter = np.float32(2.0**-11)

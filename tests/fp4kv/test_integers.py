@@ -84,6 +84,11 @@ def test_integers_of_the_largest_float32_do_not_overflow(bits: int, symmetric: b
     expect_close(decoded, x, 2 * 2.0**-24 * float(FLOAT32_MAX), given=x)
 
 
+def test_codes_stay_in_range_where_the_scale_is_a_single_subnormal() -> None:
+    x = np.float32([180, -180]) * FLOAT32_TINY  # 180/127 units make a scale of one unit
+    expect_values(quantise_int(x, 8, 2).codes, np.int16([127, -127]), given=x)
+
+
 def test_keys_want_their_scale_per_channel() -> None:
     # transformers 35185, 35760, 34189: two bits along the wrong axis
     keys = np.float32([[100, 0, 1, 2], [100, 2, 1, 0]])
