@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from autograder.course import Course
-from autograder.marks import Mark, read_marks
+from autograder.marks import Mark, points_text, read_marks
 from autograder.plan import read_outcomes
 
 Row = Iterable[str]
@@ -30,8 +30,12 @@ def as_csv(marks: list[Mark], title: str) -> str:
             head,
             *(
                 [
-                    *(mark.student, mark.last_name, mark.first_name, mark.email, _points(mark.total)),
-                    *(_points(mark.max_score), _points(mark.late_penalty), "yes" if mark.needs_marking else "no"),
+                    *(mark.student, mark.last_name, mark.first_name, mark.email, points_text(mark.total)),
+                    *(
+                        points_text(mark.max_score),
+                        points_text(mark.late_penalty),
+                        "yes" if mark.needs_marking else "no",
+                    ),
                 ]
                 for mark in marks
             ),
@@ -44,10 +48,12 @@ def as_canvas(marks: list[Mark], title: str) -> str:
     possible = max((mark.max_score for mark in marks), default=0.0)
     rows = [
         ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", title],
-        ["    Points Possible", "", "", "", "", _points(possible)],
+        ["    Points Possible", "", "", "", "", points_text(possible)],
     ]
     for mark in marks:
-        rows.append([f"{mark.last_name}, {mark.first_name}", mark.lms_id, "", mark.student, "", _points(mark.final)])
+        rows.append(
+            [f"{mark.last_name}, {mark.first_name}", mark.lms_id, "", mark.student, "", points_text(mark.final)]
+        )
     return _text(rows)
 
 
@@ -55,15 +61,11 @@ def as_moodle(marks: list[Mark], title: str) -> str:
     """Return a Moodle grade export: students by id number and address, one column of real grades."""
     rows = [["First name", "Surname", "ID number", "Email address", f"Assignment: {title} (Real)"]]
     for mark in marks:
-        rows.append([mark.first_name, mark.last_name, mark.student, mark.email, _points(mark.final)])
+        rows.append([mark.first_name, mark.last_name, mark.student, mark.email, points_text(mark.final)])
     return _text(rows)
 
 
 EXPORTS: dict[str, Callable[[list[Mark], str], str]] = {"csv": as_csv, "canvas": as_canvas, "moodle": as_moodle}
-
-
-def _points(points: float | None) -> str:
-    return "" if points is None else f"{round(points, 2):g}"
 
 
 def _text(rows: Iterable[Row]) -> str:

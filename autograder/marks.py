@@ -82,3 +82,12 @@ def _mark(book: Gradebook, lab: str, student: Student) -> Mark:
         late_penalty=submission.late_submission_penalty or 0.0,
         needs_marking=submission.needs_manual_grade,
     )
+
+
+def points_text(points: float | None) -> str:
+    """Return points with at most two places and never an exponent; nothing for none.
+
+    >>> [points_text(2.0), points_text(5.255), points_text(1234567.8), points_text(None)]
+    ['2', '5.25', '1234567.8', '']
+    """
+    return "" if points is None else f"{points:.2f}".rstrip("0").rstrip(".")

@@ -18,7 +18,7 @@ from autograder.errors import UsageError
 from autograder.export import gather as gather_marks
 from autograder.histogram import Histogram, histogram
 from autograder.lab import Lab, load_lab
-from autograder.marks import Mark
+from autograder.marks import Mark, points_text
 from autograder.outcome import STATUSES, Outcome
 from autograder.plan import INFRASTRUCTURE, read_outcomes
 
@@ -67,7 +67,7 @@ class StudentRow:
     @property
     def points_text(self) -> str:
         """The points and the maximum, as a person writes them."""
-        return "–" if self.total is None else f"{self.total:g} / {self.mark.max_score:g}"
+        return "–" if self.total is None else f"{points_text(self.total)} / {points_text(self.mark.max_score)}"
 
     @property
     def remarks(self) -> list[str]:
@@ -200,7 +200,7 @@ def page(report: ClassReport) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["points"] = lambda value: f"{round(value, 2):g}"
+    environment.filters["points"] = points_text
     template = environment.get_template("report.html")
     return template.render(report=report, signs=SIGNS, infrastructure=INFRASTRUCTURE)
 
