@@ -7,6 +7,7 @@ looks at a chapter's own cells only.
 """
 
 import argparse
+import fcntl
 import hashlib
 import os
 import shutil
@@ -27,6 +28,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Build the book with warnings as errors.")
     parser.add_argument("out", nargs="?", type=Path, default=BOOK, help="folder for _build (default: book)")
     build = parser.parse_args().out.resolve() / "_build"
+    build.mkdir(parents=True, exist_ok=True)
+    with (build / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a second build into the same folder waits
+        return build_into(build)
+
+
+def build_into(build: Path) -> int:
+    """Build into a folder of which we hold the lock."""
     refresh_store(build)
     status = subprocess.run(command(build.parent), cwd=PROJECT, env=environment(), check=False).returncode
     failed = sorted((build / "html" / "reports").rglob("*.err.log"))
@@ -58,7 +67,6 @@ def refresh_store(build: Path) -> None:
     shutil.rmtree(build / "html", ignore_errors=True)
     if not mark.is_file() or mark.read_text(encoding="utf-8") != key:
         shutil.rmtree(build / ".jupyter_cache", ignore_errors=True)
-    build.mkdir(parents=True, exist_ok=True)
     mark.write_text(key, encoding="utf-8")
 
 

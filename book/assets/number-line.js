@@ -45,12 +45,12 @@ class NumberLine extends HTMLElement {
     const picture = this.picture = svg("svg", { viewBox: `0 0 ${WIDTH} 122`, role: "img", "aria-labelledby": id });
     picture.append(svg("title", { id }, this.data.label), svg("line", { class: "axis", x1: EDGE, x2: WIDTH - EDGE, y1: 78, y2: 78 }));
     for (const { at } of this.data.ties) picture.append(svg("line", { class: "tie", x1: x(at), x2: x(at), y1: 74, y2: 82 }));
-    this.marks = this.data.grid.map(({ value }) => {
-      const mark = svg("g", { class: "mark" });
-      const y = Number.isInteger(value) ? 97 : 114;
-      mark.append(svg("line", { x1: x(value), x2: x(value), y1: 58, y2: 78 }), svg("text", { x: x(value), y }, signed(value)));
-      picture.append(mark);
-      return mark;
+    this.steps = this.data.grid.map(({ value }) => {
+      const step = svg("g", { class: "step" });
+      const place = Number.isInteger(value) ? { y: 97 } : { y: 114, class: "half" };
+      step.append(svg("line", { x1: x(value), x2: x(value), y1: 58, y2: 78 }), svg("text", { x: x(value), ...place }, signed(value)));
+      picture.append(step);
+      return step;
     });
     this.arc = svg("path", { class: "arc" });
     this.dot = svg("circle", { class: "dot", r: 8, cy: 78 });
@@ -108,7 +108,7 @@ class NumberLine extends HTMLElement {
     const value = this.value, stored = this.answer(value), { below, above, words } = this.place(value, stored);
     this.data.grid.forEach((entry, i) => {
       const kind = entry === stored ? " chosen" : entry === below || entry === above ? " near" : "";
-      this.marks[i].setAttribute("class", `mark${kind}`);
+      this.steps[i].setAttribute("class", `step${kind}`);
     });
     const [from, to] = [x(value), x(stored.value)];
     this.dot.setAttribute("cx", from);
