@@ -1,6 +1,8 @@
 """Shapes stand in the signatures, and a checker that reads them refuses what does not fit."""
 
 import inspect
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any, get_type_hints
 
@@ -77,3 +79,13 @@ def test_a_wrong_shape_of_a_result_is_found() -> None:
 
     with pytest.raises(TypeCheckError):
         checked(TASKS["pack_nibbles"], **{"return": UInt8[np.ndarray, "... n"]})(CODES)
+
+
+def test_whole_arrays_keep_their_shapes_under_the_checker(project) -> None:
+    """The tables, the agreement in decibels and labkit's frames again, every call of both packages checked."""
+    files = [f"fp4kv/test_{name}.py" for name in ("codes", "arrays", "integers", "snr")]
+    files += [f"labkit/test_{name}.py" for name in ("block_formats", "suspects", "tensors", "draw")]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    command += ["--jaxtyping-packages=fp4kv,labkit,beartype.beartype", *(f"tests/{file}" for file in files)]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
