@@ -16,9 +16,12 @@ import nbformat
 import nh3
 from jinja2 import pass_context
 from jinja2.runtime import Context
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbconvert.filters.markdown_mistune import MarkdownWithMath
 from nbformat import NotebookNode
 from pygments.token import STANDARD_TYPES
+
+from autograder import formulas
+from autograder.formulas import FormulaRenderer
 
 SIGNATURES = {
     "image/png": b"\x89PNG\r\n\x1a\n",
@@ -84,7 +87,7 @@ def render_markdown(context: Context, source: str) -> str:
     A filter for nbconvert's templates: attached pictures come from the cell that is being shown.
     """
     attachments = context.get("cell", {}).get("attachments", {})
-    renderer = IPythonRenderer(escape=False, attachments=attachments, exclude_anchor_links=True)
+    renderer = FormulaRenderer(escape=False, attachments=attachments, exclude_anchor_links=True)
     return sanitise(MarkdownWithMath(renderer=renderer).render(source))
 
 
@@ -92,7 +95,8 @@ def sanitise(page: str) -> str:
     """Return HTML with only what text needs; a picture stays if its bytes are in the page."""
     return nh3.clean(
         page,
-        attributes=ALLOWED_ATTRIBUTES,
+        tags=nh3.ALLOWED_TAGS | formulas.TAGS,
+        attributes=ALLOWED_ATTRIBUTES | formulas.ATTRIBUTES,
         allowed_classes=ALLOWED_CLASSES,
         url_schemes={"http", "https", "mailto", "data"},
         attribute_filter=_keep_attribute,

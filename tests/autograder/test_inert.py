@@ -6,6 +6,7 @@ import re
 import pytest
 from jinja2 import Environment
 
+from autograder import formulas
 from autograder.inert import (
     MAX_TEXT,
     escape,
@@ -50,7 +51,16 @@ ATTACKS = [
     "<link rel=stylesheet href='https://evil.example/x.css'>",
     "<object data='x'></object><embed src='x'>",
     "<xmp><p title='</xmp><script>alert(1)</script>'>",
+    "$\\text{<script>alert(1)</script>}$",
+    "$\\text{<img src=x onerror=alert(1)>}$",
+    "$\\href{javascript:alert(1)}{x}$",
+    "$\\style{background:url(https://evil.example)}{x}$",
+    "$\\class{mark-graded}{x}$",
+    '![$\\text{a" onerror=alert(1) b}$](x.png)',
+    "<math><mtext><img src=x onerror=alert(1)></mtext></math>",
+    "<math><annotation-xml encoding='text/html'><script>alert(1)</script></annotation-xml></math>",
 ]
+MATHML = set().union(*formulas.ATTRIBUTES.values())
 TAGS = re.compile(r"<\s*([a-z0-9]+)([^>]*)>", re.I)
 HARMLESS = {
     "p",
@@ -82,9 +92,9 @@ def render(source, attachments=None):
 
 def assert_inert(page):
     for tag, attributes in TAGS.findall(page):
-        assert tag.lower() in HARMLESS, (tag, page)
+        assert tag.lower() in HARMLESS | formulas.TAGS, (tag, page)
         for name, value in re.findall(r'([a-z-]+)="([^"]*)"', attributes, re.I):
-            assert name in {"href", "src", "alt", "title", "class", "rel", "align"}, (name, page)
+            assert name in {"href", "src", "alt", "title", "class", "rel", "align", *MATHML}, (name, page)
             if name == "src":
                 assert value.startswith(("data:image/png", "data:image/jpeg", "data:image/gif")), page
             if name == "href":
@@ -127,13 +137,24 @@ def test_ordinary_markdown_renders():
         assert part in page, part
 
 
-def test_formulas_are_shown_as_typed():
-    assert "$2^{-1} &lt; 1$" in render("so $2^{-1} < 1$")
+@pytest.mark.parametrize("source", ["so $2^{-9} < 1$ is", "$$2^{-9} < 1$$", "\\begin{align}2^{-9} < 1\\end{align}"])
+def test_formulas_are_drawn(source):
+    page = render(source)
+    assert "<msup><mn>2</mn>" in page and "&lt;" in page and "$" not in page
+
+
+@pytest.mark.parametrize("formula", ["a^b^c", "{" * 400, "x" * 2000, "\\begin{nothing}"])
+def test_formulas_that_cannot_be_drawn_are_shown_as_typed(formula):
+    assert f"${formula}$" in render(f"${formula}$")
 
 
 def test_attached_pictures_are_shown():
     page = render("![a](attachment:a.png)", {"a.png": {"image/png": PNG}})
     assert f'src="data:image/png;base64,{PNG}"' in page
+
+
+def test_a_picture_that_is_not_there_stops_no_page():
+    assert "[picture missing: plot]" in render("![plot](attachment:plot.png)")
 
 
 def test_attachments_that_are_no_pictures_are_dropped():
