@@ -97,7 +97,7 @@ def write_text(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old text or the new one, never half."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.write_text(text, encoding="utf-8", newline="\n")
     temporary.replace(path)
 
 

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import jupytext
+
 from autograder.course import Course
 from autograder.lab import check_files, load_checks
 from autograder.names import imports_of
@@ -59,7 +61,7 @@ def secrets_of(course: Course) -> list[Secret]:
     """Return the bodies of all references and answers, the hidden cases, and the mark schemes."""
     found = [secret for path in sorted((course.solutions / REFERENCE).rglob("*.py")) for secret in _reference(path)]
     for name in course.lab_names():
-        found += [*_answers(course, name), *_hidden(course, name), *_schemes(course, name)]
+        found += [*_answers(course, name), *_planted(course, name), *_hidden(course, name), *_schemes(course, name)]
     public = " ".join(tokens_of((course.labs / "labkit/src/labkit/formats.py").read_text(encoding="utf-8")))
     return [secret for secret in found if " ".join(secret.tokens) not in public]
 
@@ -172,6 +174,14 @@ def _answers(course: Course, name: str) -> Iterator[Secret]:
     for cell in read_source(course.solutions / f"{name}.py"):
         if cell.role == "answer" and not any(list(imports_of(node)) for node in cell.parse().body):
             yield from _bodies_of(cell.text, f"{name}: {cell.name}")
+
+
+def _planted(course: Course, name: str) -> Iterator[Secret]:
+    """Yield the bodies of the right answers among the planted ones."""
+    path = course.solutions / "planted" / f"{name}.py"
+    for cell in jupytext.read(path, fmt="py:percent").cells if path.is_file() else ():
+        if "right" in cell.metadata:
+            yield from _bodies_of(cell.source, f"planted/{name}.py: {cell.metadata.get('name')}")
 
 
 def _schemes(course: Course, name: str) -> Iterator[Secret]:

@@ -159,6 +159,13 @@ def test_a_killed_kernel_is_a_crash_and_the_rest_is_checked(tmp_path, capsys):
     assert "It ended the Python process." in printed
 
 
+def test_a_free_cell_that_ends_the_kernel_is_left_out_and_said(tmp_path, capsys):
+    notebook = solved()
+    notebook.cells.insert(1, v4.new_code_cell("import os; os._exit(1)"))
+    assert run(notebook, tmp_path) == 0
+    assert "Cell 2 of the notebook was left out: it ended the Python process." in capsys.readouterr().out
+
+
 def test_sys_exit_is_a_failure(tmp_path, capsys):
     assert run(solved(halve="import sys; sys.exit(0)"), tmp_path) == 1
     assert table(capsys.readouterr().out) == {"halve": "0/2 failed", "thirds": "1/1 passed"}
@@ -234,6 +241,12 @@ def test_a_submission_is_refused_with_the_command_to_use(tmp_path, capsys, place
     assert run(solved(halve="open('ran', 'w')"), folder) == 64
     assert f"autograder check {folder / 'lab.ipynb'} --lab lab02_formats" in capsys.readouterr().err
     assert not (folder / "ran").exists()
+
+
+def test_a_folder_of_ones_own_called_submitted_is_fine(tmp_path):
+    folder = tmp_path / "submitted"
+    folder.mkdir()
+    assert run(solved(), folder) == 0
 
 
 def test_a_collected_copy_elsewhere_is_refused(tmp_path):

@@ -6,6 +6,7 @@ Exit status: 0 all visible cases pass, 1 some do not, 2 the file is not a lab's 
 
 import argparse
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 PASSED, FAILED, NOT_A_LAB, OUR_FAILURE, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 3, 64, 130
 CELL_SECONDS = 30
-COLLECTED = {"submitted", "autograded"}
+COLLECTED = (("submitted",), ("autograded",))  # COURSE/submitted/STUDENT/LAB/NOTEBOOK
 FRAME = re.compile(r"Cell In\[\d+\], line (\d+)(?:, in (\w+))?")
 NOT_WRITTEN = re.compile(r"(\w+): replace this line by your answer")
 EXAMPLE = "example:\n  labkit validate lab02_formats.ipynb"
@@ -32,6 +33,14 @@ class Finding:
     check: "VisibleCheck"
     status: str
     message: str = ""
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What running a notebook showed: a finding for each visible check, and notes on other cells."""
+
+    findings: list[Finding]
+    notes: list[str]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -51,29 +60,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ImportError as error:
         return _complain(f"expected nbclient, nbformat and ipykernel beside labkit, got: {error}", OUR_FAILURE)
     try:
-        findings = examine(path, options.seconds)
+        examined = examine(path, options.seconds)
     except NotALabError as error:
         return _complain(f"{path.name}: {error}", NOT_A_LAB)
     except (NoKernelError, OSError) as error:
         return _complain(f"expected a kernel to run {path.name}, got: {error}; install ipykernel", OUR_FAILURE)
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)
-    print(describe(findings))
-    return PASSED if all(finding.status == "passed" for finding in findings) else FAILED
+    print(describe(examined))
+    return PASSED if all(finding.status == "passed" for finding in examined.findings) else FAILED
 
 
-def examine(path: Path, seconds: int = CELL_SECONDS) -> list[Finding]:
-    """Run a notebook and return what each visible check shows; the file is not changed."""
+def examine(path: Path, seconds: int = CELL_SECONDS) -> Examination:
+    """Run a notebook and return what its visible checks show; the file is not changed."""
     from labkit.visible import find_checks, read_notebook, run_cells
 
     notebook = read_notebook(path)
     checks = find_checks(notebook)
     replies = run_cells(notebook, path.resolve().parent, seconds)
-    return [_finding(notebook, check, replies) for check in checks]
+    graded = {check.index for check in checks}
+    stopped = {i: reply for i, reply in replies.items() if reply.kind in ("timed out", "crashed") and i not in graded}
+    notes = [f"Cell {index + 1} of the notebook was left out: {reply.text}." for index, reply in stopped.items()]
+    return Examination([_finding(notebook, check, replies) for check in checks], notes)
 
 
-def describe(findings: Sequence[Finding]) -> str:
+def describe(examined: Examination) -> str:
     """Return a table of the tasks, then the message of each check that does not pass."""
+    findings = examined.findings
     tasks = list(dict.fromkeys(finding.check.task for finding in findings))
     width = max(map(len, tasks))
     lines = [f"{'task':<{width}}  cases   result"]
@@ -85,6 +98,7 @@ def describe(findings: Sequence[Finding]) -> str:
         if finding.message:
             lines += ["", f"{finding.check.id}: {finding.status}", *_indented(finding.message)]
     passed = sum(finding.status == "passed" for finding in findings)
+    lines += ["", *examined.notes] if examined.notes else []
     lines += ["", f"{passed} of {len(findings)} visible checks pass. The grader has more cases of the same kind."]
     return "\n".join(lines)
 
@@ -117,10 +131,10 @@ def _refusal(path: Path) -> str:
     if not path.is_file():
         return f"{path}: expected a notebook, got {'a folder' if path.is_dir() else 'no such file'}"
     whole = path.resolve()
-    if COLLECTED & set(whole.parts[:-2]) or (whole.parent / "timestamp.txt").exists():
+    if whole.parts[-4:-3] in COLLECTED or (whole.parent / "timestamp.txt").exists():
         return (
             f"{path}: expected your own notebook, got a collected submission, which would run unguarded; "
-            f"use: autograder check {path} --lab {whole.parent.name}"
+            f"use: autograder check {shlex.quote(str(path))} --lab {whole.parent.name}"
         )
     return ""
 

@@ -6,6 +6,7 @@ carries nbgrader's checksum of its released text: so a deleted or edited check i
 
 import hashlib
 import json
+import logging
 import re
 import warnings
 from dataclasses import dataclass
@@ -140,6 +141,9 @@ def _run_without(notebook: NotebookNode, skipped: set[int], folder: Path, second
                     return replies | {index: Reply("timed out", text=f"it did not end within {seconds} s")}
                 except DeadKernelError:
                     return replies | {index: Reply("crashed", text="it ended the Python process")}
+                except KeyboardInterrupt:
+                    logging.getLogger("asyncio").disabled = True  # it would complain of the cell left behind
+                    raise
     except (NoSuchKernel, RuntimeError) as error:
         raise NoKernelError(str(error)) from error
     return replies
