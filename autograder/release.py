@@ -84,6 +84,7 @@ def _quiet_log() -> tuple[logging.Logger, list[str]]:
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
+            """Keep what a traceback ends with."""
             text = record.getMessage().strip()
             if "Traceback" in text:
                 lines.insert(0, text.splitlines()[-1])

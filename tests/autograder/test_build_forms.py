@@ -12,7 +12,7 @@ from nbformat import v4
 from autograder.build import released_text
 from autograder.errors import CourseError
 from autograder.names import Import, loaded_names, missing_names, render_imports
-from autograder.reference import Module, public_text, solution_text
+from autograder.reference import Module, find_module, public_text, solution_text
 from autograder.stubs import stub
 
 CLASS = '''class Counter:
@@ -122,6 +122,38 @@ def test_public_text_binds_what_a_student_has():
     solution = solution_text(Module(CLASS, "here"), ["Counter"])
     assert "_rounded" not in public_text(solution)
     ast.parse(public_text(solution))
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A package whose `encode` is passed on twice before it is defined."""
+    files = {
+        "__init__": "from .codes import encode",
+        "codes": "from lib.deep.inner import encode",
+        "deep/inner": "def encode(): ...",
+    }
+    for name, text in files.items():
+        path = tmp_path / "lib" / f"{name}.py"
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def test_a_reference_is_found_through_re_exports(package):
+    assert find_module(package, "lib", "encode").where == "inner.py"
+
+
+def test_a_reference_that_is_not_there_is_named(package):
+    with pytest.raises(CourseError, match="lib: expected a function, class or constant 'decode', found none"):
+        find_module(package, "lib", "decode")
+    with pytest.raises(CourseError, match=r"expected a module lib\.other under .*, found none"):
+        find_module(package, "lib.other", "decode")
+
+
+def test_a_reference_from_another_package_is_refused(package):
+    (package / "lib/codes.py").write_text("from ml_dtypes import encode")
+    with pytest.raises(CourseError, match="expected 'encode' from the package itself, got encode of ml_dtypes"):
+        find_module(package, "lib", "encode")
 
 
 NEEDS = {

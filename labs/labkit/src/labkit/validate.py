@@ -45,6 +45,7 @@ class Examination:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the command line and end with the status of wrong usage."""
         self.print_usage(sys.stderr)
         self.exit(WRONG_USAGE, f"{self.prog}: {message}\n")
 
