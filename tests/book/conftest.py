@@ -1,0 +1,63 @@
+"""The book, built once for all of its tests, served on this machine and read by Chromium."""
+
+import functools
+import http.server
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+PROJECT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(PROJECT / "book"), str(PROJECT / "book" / "_ext")]  # as the build itself does
+
+CHROMIUM = "/usr/bin/chromium"
+QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+
+
+@pytest.fixture(scope="session")
+def built(project: Path) -> Path:
+    """The folder of the built pages. Executed chapters are kept between test runs."""
+    out = project / ".cache" / "book"
+    out.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, project / "book" / "build.py", out]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return out / "_build" / "html"
+
+
+@pytest.fixture(scope="session")
+def address(built: Path) -> Iterator[str]:
+    """The address under which the pages are served."""
+    handler = functools.partial(SilentHandler, directory=str(built))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+class SilentHandler(http.server.SimpleHTTPRequestHandler):
+    """Serves files and prints nothing."""
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Keep the test's output clean."""
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """A browser for all tests."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def context(chromium: Browser) -> Iterator[BrowserContext]:
+    """A fresh profile: nothing cached, no choice of colours."""
+    context = chromium.new_context(viewport={"width": 1400, "height": 900})
+    yield context
+    context.close()
