@@ -32,6 +32,8 @@ SETTINGS = {
     "distributed.scheduler.worker-saturation": 1.0,  # nothing waits on a worker that another submission may kill
     "distributed.admin.large-graph-warning-threshold": "1GB",  # a submission may be 64 MiB
     "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s",
+    "distributed.scheduler.http.routes": [],  # the port is opened whatever one says: let it answer nothing
+    "distributed.worker.http.routes": [],
 }
 
 
@@ -98,6 +100,7 @@ def _local(workers: int, scratch: str) -> LocalCluster:
         processes=True,
         security=Security.temporary(),
         dashboard_address=None,
+        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
         memory_limit=None,  # the sandbox bounds memory; a nanny that kills at 95 % of a guess would not know whose
         local_directory=scratch,
         silence_logs=logging.CRITICAL,

@@ -116,7 +116,7 @@ def make_class(course: Course, name: str) -> list[Sample]:
         lost = sum(lab.checks[check].points for check in answer.loses)
         samples.append(Sample(answer.name, _hand_in(lab, solved | {answer.task: answer.source}), full - lost))
     task = lonely_task(lab, solved)
-    left = full - sum(check.points for check in lab.checks if task in check.names)
+    left = full - _cost(lab, task)[1]
     for kind, source in TROUBLE.items():
         answers = solved | {task: source.format(task=task).strip()}
         samples.append(Sample(kind, _hand_in(lab, answers, without=task), left))
@@ -163,7 +163,13 @@ def lonely_task(lab: Lab, answers: Mapping[str, str]) -> str:
     ]
     if not alone:
         raise CourseError(f"{lab.name}: expected a task that no other answer calls, found none")
-    return min(alone, key=lambda task: sum(task in check.names for check in lab.checks))
+    return min(alone, key=lambda task: _cost(lab, task))
+
+
+def _cost(lab: Lab, task: str) -> tuple[int, float]:
+    """Return how many checks call a task, and the points that they are worth."""
+    points = [check.points for check in lab.checks if task in check.names]
+    return len(points), sum(points)
 
 
 def _got(course: Course, name: str, student: str) -> str:

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import dask
@@ -17,7 +19,7 @@ from distributed import LocalCluster
 from distributed.security import Security
 from nbgrader.api import Gradebook
 
-from autograder import cli, fleet
+from autograder import cli, cluster, fleet
 from autograder.errors import CourseError, UsageError
 from autograder.fleet import Where
 from autograder.intake import read_folder
@@ -250,11 +252,14 @@ def test_a_running_scheduler_grades_over_tls(course):
         f"{role}.{part}": getattr(security, f"tls_client_{part}") for role in ("client",) for part in ("cert", "key")
     }
     tls = {f"distributed.comm.tls.{name}": value for name, value in names.items()}
-    cluster = LocalCluster(n_workers=1, threads_per_worker=1, security=security, dashboard_address=None)
-    with cluster, dask.config.set(tls):
-        run = fleet.grade_lab(course, LAB, where=Where(scheduler=cluster.scheduler_address))
+    http = {"dashboard_address": "127.0.0.1:0"}
+    running = LocalCluster(
+        n_workers=1, threads_per_worker=1, security=security, dashboard_address=None, scheduler_kwargs=http
+    )
+    with running, dask.config.set(tls):
+        run = fleet.grade_lab(course, LAB, where=Where(scheduler=running.scheduler_address))
 
-    assert cluster.scheduler_address.startswith("tls://")
+    assert running.scheduler_address.startswith("tls://")
     assert scores(run.outcomes) == CLASS
 
 
@@ -278,3 +283,12 @@ def test_check_says_by_its_status_how_one_notebook_did(student, status, course, 
     assert cli.run(["check", str(notebook), "--lab", LAB, "--json", "--course", str(course.root)]) == status
     assert json.loads(capsys.readouterr().out)["state"] == ("graded" if status < 2 else "not_graded")
     assert not Path(course.private, "outcomes").exists()
+
+
+def test_the_local_cluster_answers_nothing_over_http():
+    with dask.config.set(cluster.SETTINGS), cluster._client(Where(workers=1), 1) as client:
+        port = client.cluster.scheduler.http_server.port
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/json/identity.json")
+
+        assert client.scheduler.address.startswith("tls://")
