@@ -55,9 +55,16 @@ class Registry:
     def __init__(self, *parts: "Registry") -> None:
         self._checks: dict[str, Check] = {}
         for entry in (entry for part in parts for entry in part):
-            self._add(entry)
+            self.add(entry)
 
-    def _add(self, entry: Check) -> None:
+    def add(self, entry: Check) -> None:
+        """Add a check that was made elsewhere.
+
+        Raises
+        ------
+        CourseError
+            If there is one with the same id.
+        """
         if entry.id in self._checks:
             raise CourseError(f"check id: expected each id once, got {entry.id!r} twice")
         self._checks[entry.id] = entry
@@ -92,7 +99,7 @@ class Registry:
         def register(run: CheckFunction) -> CheckFunction:
             if not run.__doc__:
                 raise CourseError(f"{id}: expected a docstring that says what is checked, got none")
-            self._add(Check(id, points, catches, run, hint, reveal, per_student, uses, seconds))
+            self.add(Check(id, points, catches, run, hint, reveal, per_student, uses, seconds))
             return run
 
         return register

@@ -9,9 +9,14 @@ N_SEEDS = 3
 
 
 @pytest.mark.sandbox
-def test_planted_answer_loses_what_it_says_in_the_judge(planted, lost_in_judge):
-    lost = lost_in_judge({planted.task: planted.source})
-    assert set(lost) == set(planted.loses), lost
+def test_planted_answers_lose_what_they_say_in_the_judge(planted_to_task, judge_many):
+    lost = judge_many(planted_to_task)
+    differing = {
+        answer.name: (answer.loses, lost[answer.name])
+        for answer in planted_to_task
+        if set(lost[answer.name]) != set(answer.loses)
+    }
+    assert not differing
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # some mistakes divide by zero: that is what they are
