@@ -12,7 +12,8 @@ task that was not attempted. `skipped`: another task that the check `uses` was n
 nothing is known. `timed_out`, `crashed`, `out_of_memory`: a call, or the cell that should
 have defined the function, ended so. `not_run`: the notebook's time or its kernels were used up before.
 A check that crashes or runs out of memory is asked once more in a fresh kernel: what killed the
-first may have been left there by another cell.
+first may have been left there by another cell. So is one that fails where an earlier call was
+interrupted.
 
 *Trust.* What is only reported from inside proves nothing; a check compares values. Arguments
 are copied into the kernel, so a function that changes its arguments changes nothing here; a check
@@ -161,9 +162,9 @@ class Function:
 def _judge_check(
     check: Check, performance: Performance, seeds: Callable[[Check], bytes], judgement: Judgement
 ) -> CheckResult:
-    begun = time.monotonic()
+    begun, doubtful = time.monotonic(), performance.interrupted
     status, lines = _ask_check(check, performance, seeds, judgement)
-    if status in ASKED_AGAIN:
+    if status in ASKED_AGAIN or (doubtful and status not in ("passed", "timed_out")):
         performance.drop()
         status, lines = _ask_check(check, performance, seeds, judgement)
         if status in ASKED_AGAIN:

@@ -15,7 +15,7 @@ from typing import Any
 from nbformat import NotebookNode
 
 from autograder.checks import Check
-from autograder.kernel import CallEnded, Kernel, KernelLost, NoValue
+from autograder.kernel import CallEnded, Kernel, KernelLost, NoValue, TimedOut
 from autograder.lab import Lab
 from autograder.limits import Limits
 from autograder.verdict import CELL_WORDS
@@ -52,6 +52,8 @@ class Performance:
     """One notebook in a row of kernels, at most one at a time.
 
     `outputs` and `notes` hold what happened before `close`; nothing is added to them after it.
+    `interrupted` says that a call was stopped in this kernel, so that it may be half-way in
+    something, such as an import.
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class Performance:
         self.notes: list[str] = []
         self.faults: dict[int, str] = {}
         self.n_kernels, self.n_done = 0, 0
-        self.closed = False
+        self.closed = self.interrupted = False
         self._kernel: Kernel | None = None
         self.give_time()
 
@@ -102,6 +104,9 @@ class Performance:
         kernel = self._ready_kernel()
         try:
             return kernel.call(max(LEAST_SECONDS, min(seconds, self.deadline - time.monotonic())), **request)
+        except TimedOut:
+            self.interrupted = True
+            raise
         except KernelLost:
             self.drop()
             raise
@@ -115,7 +120,7 @@ class Performance:
 
     def drop(self) -> None:
         """End the kernel there is; the next use starts another."""
-        kernel, self._kernel = self._kernel, None
+        kernel, self._kernel, self.interrupted = self._kernel, None, False
         if kernel is not None:
             kernel.end()
 

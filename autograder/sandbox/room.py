@@ -5,6 +5,7 @@ import fcntl
 import io
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -23,7 +24,7 @@ from autograder.sandbox import groups, seccomp, view
 from autograder.sandbox.watchdog import Watchdog, descendants, is_namespace_init
 
 FOLDER_PREFIX = "autograder-room-"
-START_SECONDS = 20
+START_SECONDS, END_SECONDS = 20, 10
 BLOCK_BYTES = 4096
 LONGEST_FOLDER = 60
 SWEEP_AFTER_SECONDS = 60
@@ -43,7 +44,8 @@ class Room:
     walls: bool = True
     folder: Path = field(init=False)
     process: subprocess.Popen[bytes] | None = None
-    init_pid: int | None = None
+    init_pid: int = 0
+    init_fd: int = -1  # a descriptor, because the number may soon be another process's
     group: groups.ControlGroup = field(default_factory=groups.ControlGroup)
     watchdog: Watchdog | None = None
 
@@ -85,8 +87,9 @@ class Room:
                 os.close(descriptor)
             self._close_sockets()
         self.init_pid = self._wait_for_init() if self.walls else self.process.pid
+        self.init_fd = os.pidfd_open(self.init_pid)
         counted = self.group.counts_memory()
-        self.watchdog = Watchdog(self.init_pid, self.limits, sum_memory=not counted, shown_root=self.walls)
+        self.watchdog = Watchdog(self.init_pid, self.kill, self.limits, sum_memory=not counted, shown_root=self.walls)
         self.watchdog.start()
         return self.process
 
@@ -142,11 +145,12 @@ class Room:
 
     def kill(self) -> None:
         """Kill process 1 of the sandbox, and with it everything inside."""
-        if self.process is None:
-            return
-        for pid in {self.init_pid or self.process.pid, self.process.pid}:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL) if self.walls else os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            if self.init_fd >= 0:
+                signal.pidfd_send_signal(self.init_fd, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            if self.process is not None and self.process.poll() is None:
+                self.process.kill() if self.walls else os.killpg(self.process.pid, signal.SIGKILL)
 
     def why_it_ended(self) -> str:
         """Return "out_of_memory", another limit that was passed, or an empty text."""
@@ -163,6 +167,10 @@ class Room:
             self.process.wait()
             if self.process.stderr:
                 self.process.stderr.close()
+        if self.init_fd >= 0:
+            select.select([self.init_fd], [], [], END_SECONDS)  # process 1 ends after all others
+            os.close(self.init_fd)
+            self.init_fd = -1
         self.group.remove()
         self._close_sockets()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -16,6 +16,8 @@ SETTINGS = {
     "LANG": "C.UTF-8",
     "IPYTHONDIR": "/tmp/ipython",
     "MPLCONFIGDIR": "/tmp/matplotlib",
+    "PIP_NO_INDEX": "1",  # `!pip install numpy` finds it there; another package fails at once
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "OMP_NUM_THREADS": "2",
     "OPENBLAS_NUM_THREADS": "2",
 }

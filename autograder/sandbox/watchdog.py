@@ -2,8 +2,8 @@
 
 import contextlib
 import os
-import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from autograder.limits import Limits, MiB
@@ -17,15 +17,24 @@ FOLDERS = ("w", "tmp", "dev/shm")
 
 
 class Watchdog(threading.Thread):
-    """Kill process 1 of a sandbox when the sandbox is over a limit; `verdict` says which.
+    """Kill a sandbox when it is over a limit; `verdict` says which.
 
     A control group holds the sum of memory itself. Without one it is looked at every 0.1 s:
     between two looks a sandbox can take what its processes can write, some hundred MiB.
     """
 
-    def __init__(self, init_pid: int, limits: Limits, *, sum_memory: bool = True, shown_root: bool = True) -> None:
+    def __init__(
+        self,
+        init_pid: int,
+        kill: Callable[[], None],
+        limits: Limits,
+        *,
+        sum_memory: bool = True,
+        shown_root: bool = True,
+    ) -> None:
         super().__init__(daemon=True, name=f"watchdog-{init_pid}")
-        self.init_pid, self.limits, self.sum_memory, self.shown_root = init_pid, limits, sum_memory, shown_root
+        self.init_pid, self.kill, self.limits = init_pid, kill, limits
+        self.sum_memory, self.shown_root = sum_memory, shown_root
         self.verdict = ""
         self.own_bytes = _resident_bytes(os.getpid())
         self._stopped = threading.Event()
@@ -35,8 +44,7 @@ class Watchdog(threading.Thread):
         while not self._stopped.wait(PERIOD_S):
             self.verdict = self.fault()
             if self.verdict:
-                with contextlib.suppress(OSError):
-                    os.kill(self.init_pid, signal.SIGKILL)
+                self.kill()
                 return
 
     def stop(self) -> None:

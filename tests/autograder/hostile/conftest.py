@@ -3,6 +3,7 @@
 `double` is the task that is attacked, `total` the one whose score must not change.
 """
 
+import os
 import shutil
 import tempfile
 import threading
@@ -28,6 +29,7 @@ from autograder.sandbox.groups import find
 RIGHT_DOUBLE = "def double(x):\n    return 2 * x\n"
 WRONG_DOUBLE = "def double(x):\n    return 3 * x\n"
 RIGHT_TOTAL = "def total(x):\n    return float(np.sum(x))\n"
+PREFIX_VARIABLE = "AUTOGRADER_TEST_PREFIX"
 HIDDEN_NUMBER = 27182818.0  # a hidden input, which must never be seen outside
 
 QUICK = Limits(
@@ -115,7 +117,9 @@ def _check(id: str) -> NotebookNode:
 
 @pytest.fixture(scope="session")
 def prefix(project: Path) -> Path:
-    """The environment that lab 2's allow-list asks for."""
+    """The environment that lab 2's allow-list asks for; built as root when the suite runs again as a user."""
+    if PREFIX_VARIABLE in os.environ:
+        return Path(os.environ[PREFIX_VARIABLE])
     return environment_for(Course(project / "course", project), ("numpy", "matplotlib", "jaxtyping"), "lab02_formats")
 
 

@@ -145,6 +145,13 @@ def test_process_that_kills_later_kernels_costs_no_points(try_cells):
     assert (trial.points("double"), trial.points("total")) == (3, 3), trial.text
 
 
+def test_call_that_was_interrupted_spoils_no_later_check(try_cells):
+    double = "import time\nbusy = False\ndef double(x):\n    global busy\n    busy = True\n    time.sleep(99)\n"
+    trial = try_cells(double, "def total(x):\n    return -1.0 if busy else float(np.sum(x))\n")
+    assert set(trial.status.values()) == {"timed_out", "passed"}
+    assert trial.points("total") == 3
+
+
 def test_time_of_a_notebook_ends(try_cells):
     short = Limits(cell_seconds=3, call_seconds=1, notebook_seconds=2)
     trial = try_cells("import time\ndef double(x):\n    time.sleep(99)\n", between="time.sleep(3)", limits=short)

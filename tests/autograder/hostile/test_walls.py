@@ -72,7 +72,7 @@ def test_environment_says_nothing_of_the_grader(try_cells, monkeypatch):
     monkeypatch.setenv("GRADER_PASSWORD", "open sesame")
     seen = look(try_cells)
     assert "sesame" not in json.dumps(seen)
-    assert seen["first"] == "PATH=/usr/sbin:/usr/bin:/sbin:/bin\0"
+    assert seen["first"].startswith("PATH=/usr/sbin:/usr/bin:/sbin:/bin\0")
     assert set(seen["variables"]) >= {"HOME", "PATH"}
     assert not {name for name in seen["variables"] if "AUTOGRADER" in name or "GRADER" in name}
 
