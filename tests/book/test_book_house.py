@@ -5,9 +5,14 @@ import re
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 from coursebook import accessibility, descriptions, styles
 from labkit import plotting
+from labkit.expect import Mismatch, expect_codes
+
+from autograder.cli import autograder as command_line
+from autograder.outcome import STATUSES
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 TEXT_CONTRAST, GRAPHICS_CONTRAST = 4.5, 3.0  # WCAG 2.2, success criteria 1.4.3 and 1.4.11
@@ -127,3 +132,22 @@ def test_key_of_the_store_covers_library_labkit_and_pictures():
 def test_build_is_strict():
     build = load_build()
     assert {"-n", "-W", "--all"} <= set(build.command(BOOK))
+
+
+def test_message_that_students_read_about_is_the_real_one():
+    with pytest.raises(Mismatch) as caught:
+        expect_codes(np.array(1, np.uint8), np.array(2, np.uint8), given=0.75)
+    text = (BOOK / "students.md").read_text(encoding="utf-8")
+    assert "\n".join(caught.value.lines()) in text
+
+
+def test_statuses_that_students_read_about_are_all_there_are():
+    text = (BOOK / "students.md").read_text(encoding="utf-8")
+    assert [status for status in STATUSES if f"| `{status}` |" not in text] == []
+
+
+def test_commands_of_the_pages_exist():
+    commands = set(re.findall(r"autograder ([a-z-]+)", (BOOK / "instructors.md").read_text(encoding="utf-8")))
+    assert commands - set(command_line.commands) == set()
+    unnamed = set(command_line.commands) - commands - {"sample-class", "new-lab"}  # for authors
+    assert unnamed == set()
