@@ -1,12 +1,10 @@
 """Make what a submission shows harmless: text stays text, pictures are pictures, nothing else is kept.
 
 Judged notebooks are read in formgrader, in feedback pages and in JupyterLab, by people with more
-rights than the student. So only plain text and raster pictures leave a submission, tags in its
+rights than the student. So only plain text and pictures leave a submission, tags in its
 Markdown are broken, and what Markdown renders to is sanitised once more when a page is made.
 """
 
-import base64
-import binascii
 import html
 import re
 from collections.abc import Iterable, Mapping
@@ -22,13 +20,7 @@ from pygments.token import STANDARD_TYPES
 
 from autograder import formulas
 from autograder.formulas import FormulaRenderer
-
-SIGNATURES = {
-    "image/png": b"\x89PNG\r\n\x1a\n",
-    "image/jpeg": b"\xff\xd8\xff",
-    "image/gif": b"GIF8",
-}
-"""The kinds of picture that are kept, and the bytes that such a file begins with. SVG can hold scripts."""
+from autograder.pictures import pictures, rasters
 
 MAX_TEXT = 1 << 17
 MAX_TRACEBACK_LINES = 60
@@ -65,12 +57,8 @@ def inert_markdown(source: str) -> str:
 
 def inert_attachments(attachments: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
     """Return the attachments that are pictures."""
-    found = {}
-    for name, bundle in attachments.items():
-        pictures = {mime: picture for mime in SIGNATURES if (picture := _picture(bundle.get(mime), mime))}
-        if pictures:
-            found[inert_text(name, 200)] = pictures
-    return found
+    found = {inert_text(name, 200): rasters(bundle) for name, bundle in attachments.items()}
+    return {name: kept for name, kept in found.items() if kept}
 
 
 def fenced(source: str) -> str:
@@ -136,16 +124,4 @@ def _inert_output(content: Mapping[str, Any]) -> NotebookNode | None:
 
 
 def _inert_data(data: Mapping[str, Any]) -> dict[str, str]:
-    kept = {mime: picture for mime in SIGNATURES if (picture := _picture(data.get(mime), mime))}
-    return {"text/plain": inert_text(data.get("text/plain"))} | kept
-
-
-def _picture(encoded: Any, mime: str) -> str | None:
-    """Return a picture's base64 text, written anew, or None if its bytes are something else."""
-    if not isinstance(encoded, str):
-        return None
-    try:
-        raw = base64.b64decode(encoded)
-    except (binascii.Error, ValueError):
-        return None
-    return base64.b64encode(raw).decode("ascii") if raw.startswith(SIGNATURES[mime]) else None
+    return {"text/plain": inert_text(data.get("text/plain"))} | pictures(data)

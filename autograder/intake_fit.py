@@ -37,7 +37,8 @@ def fit(cells: list[Cell], released: NotebookNode) -> tuple[NotebookNode, list[s
     fitting.place_locked()
     fitting.place_answers()
     fitting.place_given()
-    return fitting.notebook(), fitting.notes
+    notebook = fitting.notebook()
+    return notebook, _grouped(fitting.notes)
 
 
 def answered(cells: list[Cell], released: NotebookNode) -> int:
@@ -252,6 +253,15 @@ class _Fitting:
                 kept.append(entry)
                 wanted, bound = wanted - 1, entry[1]
         return kept[::-1]
+
+
+def _grouped(notes: list[str]) -> list[str]:
+    """Return notes that say the same of several cells as one: stripped metadata would fill pages."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for note in notes:
+        name, _, text = note.partition(": ")
+        names[text].append(name)
+    return [f"{', '.join(named)}: {text}" for text, named in names.items()]
 
 
 def _free_cell(cell: Cell) -> NotebookNode:

@@ -2,7 +2,10 @@
 
 import json
 
+import nbformat
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from autograder.errors import SubmissionError
@@ -94,3 +97,63 @@ def other_lab():
 def test_what_holds_no_notebook_is_not_gradable(released, files, notes, message):
     with pytest.raises(SubmissionError, match=message):
         take_in(Submission(files, notes), released, NAME)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+FIELDS = ("id", "cell_type", "source", "input", "metadata", "attachments", "outputs", "level")
+CELLS = st.dictionaries(
+    st.sampled_from(FIELDS),
+    JSON
+    | st.sampled_from(["f", "f-word", "code", "markdown", "raw", "heading", "def f():\n    return 1", "    return 2"]),
+)
+META = st.fixed_dictionaries(
+    {"nbgrader": st.dictionaries(st.sampled_from(["grade_id", "points"]), JSON | st.just("f"))}
+)
+DOCUMENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "nbformat": JSON | st.sampled_from([3, 4, 5]),
+        "nbformat_minor": JSON,
+        "metadata": JSON,
+        "cells": JSON | st.lists(CELLS | st.builds(lambda cell, meta: {**cell, "metadata": meta}, CELLS, META)),
+        "worksheets": JSON | st.lists(st.fixed_dictionaries({"cells": st.lists(CELLS)}), max_size=2),
+    },
+)
+FUZZ = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+@FUZZ
+@given(data=st.binary(max_size=200) | DOCUMENTS.map(lambda document: json.dumps(document).encode()))
+def test_any_bytes_give_a_notebook_or_a_reason(released, data):
+    try:
+        intake = take_in(Submission({f"{NAME}.ipynb": data}), released, NAME)
+    except SubmissionError as reason:
+        assert str(reason).encode("utf-8")
+        return
+    nbformat.validate(intake.notebook)
+    nbformat.writes(intake.notebook).encode("utf-8")
+    names = [cell.metadata.nbgrader.grade_id for cell in intake.notebook.cells if "nbgrader" in cell.metadata]
+    assert names == ["f", "f-word"]
+
+
+ANY_CELLS = st.lists(
+    st.sampled_from(["f", "f-word", "def f():\n    return 1", "x = 1", "    return 1", STUB]), max_size=8
+)
+
+
+@FUZZ
+@given(sources=ANY_CELLS, marks=st.lists(st.sampled_from(["", "f", "f-word"]), min_size=8, max_size=8))
+def test_nothing_that_was_written_is_lost(released, sources, marks):
+    cells = [
+        {"cell_type": "code", "source": source, "metadata": {"nbgrader": {"grade_id": mark}}}
+        for source, mark in zip(sources, marks, strict=False)
+    ]
+    document = {"nbformat": 4, "cells": [*cells, {"cell_type": "code", "source": "marker", "id": "f-word"}]}
+    intake = take_in(Submission({f"{NAME}.ipynb": json.dumps(document).encode()}), released, NAME)
+    text = "\n".join(cell.source for cell in intake.notebook.cells)
+    for source in sources:
+        assert source in text or source == STUB, (source, text)

@@ -345,7 +345,7 @@ REPAIRS = [
     (strip_everything, "found by the name it defines"),
     (opened_elsewhere_and_moved, "moved"),
     (stub_left_after_stripping, "another cell than its own"),
-    (check_deleted, "f-word: was deleted, restored"),
+    (check_deleted, "f-word, g-word: was deleted, restored"),
     (check_emptied, "f-word: was emptied, restored"),
     (check_retyped, "f-word: its type was changed, restored"),
     (check_skipped_by_a_tag, ""),
