@@ -113,6 +113,12 @@ def test_shown_code_is_short_and_fits_the_page(path):
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_commands_fit_the_page(path):
+    blocks = re.findall(r"^```(?:sh|text)\n(.*?)^```$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert [line for block in blocks for line in block.splitlines() if len(line) > WIDEST_CELL] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_figures_are_named_captioned_described_and_called(path):
     text = path.read_text(encoding="utf-8")
     for options, code in code_cells(text):
