@@ -5,10 +5,11 @@ control sequences of a terminal.
 """
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from autograder.build import Change as FileChange
     from autograder.collect import Collection
+    from autograder.doctor import Finding
     from autograder.fleet import Change, ClassRun
     from autograder.outcome import CheckResult, Outcome
     from autograder.plan import Plan
@@ -35,6 +38,7 @@ STYLES = {
     "not_graded": "bold red",
 }
 LISTED_REASONS = 10
+PIPED_WIDTH = 120
 
 
 def line(text: str) -> None:
@@ -52,7 +56,7 @@ def outcomes_json(outcomes: "Iterable[Outcome]") -> None:
     click.echo(json.dumps([json.loads(outcome.to_json()) for outcome in outcomes], indent=1, ensure_ascii=False))
 
 
-def findings(found: "Iterable[Any]") -> None:
+def findings(found: "Iterable[Finding]") -> None:
     """Print what the doctor found: a word, the finding, and a remedy where one is needed."""
     table = _table("", "", "")
     for finding in found:
@@ -64,10 +68,10 @@ def findings(found: "Iterable[Any]") -> None:
     _print(table)
 
 
-def changes(found: Sequence[Any], *, check: bool) -> None:
+def changes(found: "Sequence[FileChange]", *, check: bool) -> None:
     """Print which generated files were written, or differ from their source."""
     for change in found:
-        line(f"{'differs' if check else 'wrote'} {change}")
+        line(f"{change.kind if check else 'wrote'} {change.path}")
     if not found:
         line("all generated files are what their sources give")
 
@@ -261,4 +265,4 @@ def _table(*columns: str) -> "Table":
 def _print(table: "Table") -> None:
     from rich.console import Console
 
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else PIPED_WIDTH).print(table)
