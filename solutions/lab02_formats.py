@@ -670,7 +670,9 @@ expect_values([round(ratio) for ratio in ratios], np.array([20, 45]), given="64,
 # %% check="snr_by_bits-affine"
 """The kind of integer is the one asked for."""
 ratios = snr_by_bits(gaussian, bits=(8, 4), symmetric=False)
-expect_values([round(ratio) for ratio in ratios], np.array([47, 22]), given="64,000 Gaussian values, affine, 8 and 4 bits")
+expect_values(
+    [round(ratio) for ratio in ratios], np.array([47, 22]), given="64,000 Gaussian values, affine, 8 and 4 bits"
+)
 
 
 # %%
@@ -730,7 +732,7 @@ print(f"{keys.nbytes:,} bytes of float32 became {packed.nbytes:,} bytes of codes
 # ### convict (7 points)
 #
 # For each suspect find an input that convicts it: a `float32` array, a multiple of 16 long, on which its answer differs from the honest one.
-# The best input convicts its suspect and none of the other four, and has as few elements other than zero as that allows.
+# The best input convicts its suspect and none of the other four, and has as few elements other than zero as that allows; there are points for each of the three.
 # Return the five inputs by the names of their suspects.
 #
 # By hand: `np.full(16, 6)` convicts nobody.
@@ -812,14 +814,14 @@ expect_values(np.count_nonzero(convict()["swapped_nibbles"]), 1, given="the inpu
 #
 # Answer in about ten sentences, with numbers from your figure:
 #
-# 1. Why do symmetric integers lose more than 6.02 dB per bit below 4 bits, and affine ones less?
+# 1. From 4 bits to 3 and from 3 to 2, symmetric integers lose more than 6.02 dB, and more than affine ones do. Why?
 # 2. Why is the remark about E2M1 not a fair comparison, and what would be one?
 # 3. For which tensor would you pay for the second, per-tensor scale, and what happens to that tensor without it?
 #
 # ### BEGIN MARK SCHEME
-# **1 (2 points).** The step is amax/(2^(b-1) - 1), so a bit less multiplies it by 127/31, 31/7, 7/3, 3/1 over two, two, one and one bits: 3 bits to 2 triples it, 9.5 dB, 4 to 3 is 7.4 dB (1 point).
-# Affine codes have 2^b - 1 steps, 7/3 from 3 bits to 2 bits, and spend no level on symmetry; at 2 bits they have four levels against three (1 point).
-# Also accepted for a point: at 2 bits all that is smaller than half of amax becomes zero, so the error is no longer spread evenly over a step and the formula step²/12 does not hold.
+# **1 (2 points).** The symmetric step is amax/(2^(b-1) - 1): from 4 bits to 3 it grows by 7/3, 7.4 dB, from 3 to 2 it triples, 9.5 dB; measured 7.4 and 9.3 (1 point).
+# Affine codes have 2^b - 1 steps: 15/7 is 6.6 dB and 7/3 is 7.4 dB; they spend no level on symmetry, and at 2 bits have four levels against three (1 point).
+# Also accepted for a point: at 2 bits all that is smaller than half of amax becomes zero, so the error is no longer spread evenly over a step and step²/12 does not hold.
 #
 # **2 (2 points).** Not the same stored bits: 4 + 8/16 = 4.5 for E2M1 against 4 + 32/32 = 5 for the integers (1 point).
 # A fair comparison holds the stored bits equal (metadata included) and uses the data at hand, since the order of the formats differs between Gaussian data and real keys and values (1 point).
@@ -827,3 +829,10 @@ expect_values(np.count_nonzero(convict()["swapped_nibbles"]), 1, given="the inpu
 # **3 (2 points).** One whose magnitudes leave 2^-11 to 2688: larger ones are clipped to 2688, groups below vanish (1 point).
 # An example with numbers, such as an element of 5,376 that comes back as 2,688, or a tensor of values around 1e-4 that comes back as zeros, and that t costs 32 bits per tensor, nothing per element (1 point).
 # ### END MARK SCHEME
+
+# %% [markdown]
+# ## Hand in
+#
+# Save the notebook, restart the kernel, run all cells, and let `labkit validate lab02_formats.ipynb` tell you which visible cases pass.
+# What is still wrong says so in its check cell: the input, what was expected, what came.
+# Chapter 2 of the book has the same formats with their derivations and sources.
