@@ -200,7 +200,7 @@ def _when_raised(check: Check, student: Student, raised: Raised) -> tuple[str, l
     if "NotImplementedError" in raised.kinds:
         return _when_not_attempted(check, student._last_name)
     status = "out_of_memory" if "MemoryError" in raised.kinds else "failed"
-    return status, verdict.lines_of_error(check, student._last_call, raised)
+    return status, verdict.lines_of_error(check, student._last_call, status, raised)
 
 
 def _when_not_attempted(check: Check, name: str) -> tuple[str, list[str]]:

@@ -60,10 +60,10 @@ def lines_of_mismatch(check: Check, mismatch: Mismatch) -> list[str]:
     return mismatch.lines() if check.reveal else [HIDDEN_TEXTS["failed"]]
 
 
-def lines_of_error(check: Check, call: str, error: Raised) -> list[str]:
+def lines_of_error(check: Check, call: str, status: str, error: Raised) -> list[str]:
     """Return the call and what it raised, if the check may reveal them."""
     if not check.reveal:
-        return [HIDDEN_TEXTS["failed"]]
+        return [HIDDEN_TEXTS[status]]
     return [f"given    {call}", f"got      {error}"]
 
 

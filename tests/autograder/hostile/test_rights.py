@@ -2,8 +2,6 @@
 
 import pytest
 
-from autograder.limits import Limits
-
 pytestmark = pytest.mark.sandbox
 
 HARMLESS = {
@@ -47,7 +45,7 @@ HARMLESS = {
 
 @pytest.mark.parametrize("cell", HARMLESS)
 def test_harmless_cell_costs_nothing(try_cells, cell):
-    trial = try_cells(before=HARMLESS[cell], between=HARMLESS[cell], limits=Limits())
+    trial = try_cells(before=HARMLESS[cell], between=HARMLESS[cell])
     assert (trial.points("double"), trial.points("total")) == (3, 3), trial.text
     assert not trial.judgement.notes
 
@@ -82,7 +80,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_right_answer_counts_however_it_is_written(try_cells, answer):
-    trial = try_cells(ANSWERS[answer], files={"helper.py": b"def twice(x):\n    return 2 * x\n"}, limits=Limits())
+    trial = try_cells(ANSWERS[answer], files={"helper.py": b"def twice(x):\n    return 2 * x\n"})
     assert (trial.points("double"), trial.points("total")) == (3, 3), trial.text
     assert set(trial.message.values()) == {""}
 
@@ -92,7 +90,6 @@ def test_outputs_are_kept_as_plain_data(try_cells):
         before="print('out')\nimport sys\nprint('err', file=sys.stderr)\n1 + 1",
         between="import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
         after="1 / 0",
-        limits=Limits(),
     )
     kinds = [(output["output_type"], output.get("name", "")) for output in trial.judgement.outputs[1]]
     assert sorted(kinds) == [("execute_result", ""), ("stream", "stderr"), ("stream", "stdout")]
