@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from nbformat import NotebookNode
 
 from autograder.errors import SubmissionError
-from autograder.intake_fit import answered, fit, resembles
+from autograder.intake_fit import answered, fit
 from autograder.intake_folder import Submission, read_folder, read_notebook
 from autograder.intake_parse import Cell, parse_notebook
 
@@ -77,9 +77,10 @@ def _choose(submission: Submission, released: NotebookNode, name: str, notes: li
 
 def _read(path: str, data: bytes, released: NotebookNode) -> _Candidate:
     cells, notes = parse_notebook(data)
-    if not resembles(cells, released):
+    n_answers = answered(cells, released)
+    if n_answers is None:
         raise SubmissionError("no cell of this lab is in it; is it another lab's notebook?")
-    return _Candidate(path, cells, notes, answered(cells, released))
+    return _Candidate(path, cells, notes, n_answers)
 
 
 def _preference(candidate: _Candidate, wanted: str) -> tuple[bool, int, bool, int]:

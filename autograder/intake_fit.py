@@ -41,15 +41,15 @@ def fit(cells: list[Cell], released: NotebookNode) -> tuple[NotebookNode, list[s
     return notebook, _grouped(fitting.notes)
 
 
-def answered(cells: list[Cell], released: NotebookNode) -> int:
-    """Return how many answers of the release a notebook holds; an untouched stub is none."""
-    return _Fitting(cells, released).count_answers()
+def answered(cells: list[Cell], released: NotebookNode) -> int | None:
+    """Return how many answers of the release a notebook holds; None if it is no notebook of this lab.
 
-
-def resembles(cells: list[Cell], released: NotebookNode) -> bool:
-    """Tell whether any cell is one of the release, by id or by text, or answers one of its tasks."""
+    It is one if any cell is a graded one of the release, by id or by text, or answers a task.
+    An untouched stub is no answer.
+    """
     fitting = _Fitting(cells, released)
-    return any(grade_id(released.cells[at]) for at in fitting.claims) or fitting.count_answers() > 0
+    n_answers = fitting.count_answers()
+    return n_answers if n_answers or any(grade_id(released.cells[at]) for at in fitting.claims) else None
 
 
 class _Fitting:

@@ -14,6 +14,8 @@ from nbformat import NotebookNode
 from autograder.intake_parse import Cell, defined_names, is_unfinished, skeleton
 
 RETURNS = re.compile(r"^[ \t]+(?:return|yield|raise)\b", re.MULTILINE)
+MAX_PIECES = 20
+"""Nobody splits a cell into more; a notebook of nothing but pieces would only cost time."""
 Claims = dict[int, list[Cell]]
 
 
@@ -34,7 +36,7 @@ def match(cells: list[Cell], released: list[NotebookNode]) -> Matched:
     for at, claiming in matched.claims.items():
         extra = rests if is_answer(released[at]) else []
         pieces = sorted([*claiming, *extra], key=lambda cell: cell.index)
-        joined = _joined(pieces)
+        joined = _joined(pieces) if len(claiming) <= MAX_PIECES else pieces
         if len(joined) < len(pieces):
             matched.notes.append(f"{name_of(released, at)}: was split, joined")
             kept = {cell.index: cell for cell in joined}
@@ -46,7 +48,7 @@ def match(cells: list[Cell], released: list[NotebookNode]) -> Matched:
 
 def is_stub(cell: Cell, released: NotebookNode) -> bool:
     """Tell whether a cell is still the code that was released; comments and docstrings may differ."""
-    return cell.skeleton == skeleton(released.source)
+    return defined_names(released.source) <= cell.names and cell.skeleton == skeleton(released.source)
 
 
 def is_answer(cell: NotebookNode) -> bool:

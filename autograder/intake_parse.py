@@ -18,8 +18,10 @@ from autograder.errors import SubmissionError
 MAX_CELLS = 2000
 MAX_BRACKETS = 1_000_000
 """Objects and lists in one document: 64 bytes each, so that a file of brackets stays below 100 MB in memory."""
-MAX_COMPARED_CHARACTERS = 1 << 16
-"""Longer cells are no stubs: comparing them token by token would only cost time."""
+MAX_COMPARED_CHARACTERS = 1 << 13
+"""Longer cells are neither stubs nor pieces of an answer: reading them token by token would only cost time."""
+MAX_SCANNED_CHARACTERS = 1 << 20
+"""No kernel runs a longer cell, so it defines nothing."""
 
 KINDS = {"code": "code", "markdown": "markdown", "heading": "markdown", "raw": "raw"}
 DEFINITION = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
@@ -49,6 +51,8 @@ class Cell:
     @cached_property
     def names(self) -> frozenset[str]:
         """The names that the cell gives a value to at its top level: defined, assigned or imported."""
+        if len(self.source) > MAX_SCANNED_CHARACTERS:
+            return frozenset()
         return defined_names(self.source) | set(ASSIGNMENT.findall(self.source)) | _imported_names(self.source)
 
 

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from autograder.intake_fit import answered, fit, resembles
+from autograder.intake_fit import answered, fit
 from autograder.intake_parse import parse_notebook
 
 F_STUB = 'def f():\n    """Return a word."""\n    raise NotImplementedError("f: replace this line")'
@@ -502,4 +502,17 @@ def test_a_stub_is_no_answer_whatever_its_docstring_says(released):
 def test_a_notebook_of_this_lab_is_recognised(released, sources, expected):
     notebook = new_notebook(cells=[new_code_cell(source) for source in sources])
     cells, _ = parse_notebook(json.dumps(notebook).encode())
-    assert resembles(cells, released) is expected
+    assert (answered(cells, released) is not None) is expected
+
+
+def test_a_notebook_of_nothing_but_pieces_is_not_put_together(work, released):
+    for _ in range(30):
+        copy_cell(work, "f", at(work, "f") + 1, "    return 1")
+    fitted, notes = refit(work, released)
+    assert in_force(fitted)[0] == "f mine" and "split" not in notes
+
+
+def test_a_cell_that_no_kernel_would_run_defines_nothing(work, released):
+    insert(work, at(work, "f") + 1, 'def f():\n    return "large"\n#' + "x" * (1 << 20))
+    assert in_force(refit(work, released)[0])[0] == "large"
+    assert "2 cells define it" not in refit(work, released)[1]
