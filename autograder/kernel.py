@@ -257,11 +257,11 @@ class Handle:
         if name.startswith("__"):
             raise AttributeError(name)
 
-        def method(*args: Any, **kwargs: Any) -> Any:
+        def _method(*args: Any, **kwargs: Any) -> Any:
             request = {"op": "method", "object": self, "name": name, "args": list(args), "kwargs": kwargs}
             return self._kernel.call(self._kernel.limits.call_seconds, **request, with_args=False)
 
-        return method
+        return _method
 
     def get(self, name: str) -> Any:
         """Return an attribute of the object as a value."""

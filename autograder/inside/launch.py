@@ -57,7 +57,8 @@ def kernel_application(settings: dict[str, Any]) -> Any:
             return port
 
         def init_control(self, context: Any) -> None:
-            super().init_control(context)  # the debugger's socket would retry a path that is not here
+            """Leave the debugger's socket unconnected: it would retry a path that is not here."""
+            super().init_control(context)
             self.debug_shell_socket.disconnect(self.shell_socket.getsockopt(zmq.LAST_ENDPOINT))
 
         def init_heartbeat(self) -> None:
@@ -74,23 +75,23 @@ def limit_output(application: Any, max_bytes: int) -> None:
     written = {"bytes": 0}
     execute = application.kernel.shell_handlers["execute_request"]
 
-    def count_anew(*arguments: Any) -> Any:
+    def _count_anew(*arguments: Any) -> Any:
         written["bytes"] = 0
         return execute(*arguments)
 
-    def bounded(write: Callable[[str], Any]) -> Callable[[str], Any]:
-        def write_bounded(text: str) -> Any:
+    def _bounded(write: Callable[[str], Any]) -> Callable[[str], Any]:
+        def _write_bounded(text: str) -> Any:
             room = max(0, 2 * max_bytes - written["bytes"])
             written["bytes"] += len(text)
             if room:
                 write(text[:room])
             return len(text)
 
-        return write_bounded
+        return _write_bounded
 
-    application.kernel.shell_handlers["execute_request"] = count_anew
+    application.kernel.shell_handlers["execute_request"] = _count_anew
     for stream in (sys.stdout, sys.stderr):
-        stream.write = bounded(stream.write)  # type: ignore[method-assign]
+        stream.write = _bounded(stream.write)  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -84,8 +84,8 @@ def attach(kernel: Any) -> None:
     port = Port(kernel.shell.user_ns)
     send = kernel.session.send
 
-    def handle(stream: Any, identities: Any, message: dict[str, Any]) -> None:
+    def _handle(stream: Any, identities: Any, message: dict[str, Any]) -> None:
         request = b"".join(bytes(part) for part in message["buffers"])
         send(stream, REPLY, {}, parent=message, ident=identities, buffers=[port.answer(request)])
 
-    kernel.shell_handlers[MESSAGE] = handle
+    kernel.shell_handlers[MESSAGE] = _handle

@@ -56,6 +56,7 @@ class _Encoder:
         self.keep, self.known_package = keep, known_package
 
     def node(self, value: Any, depth: int) -> Any:
+        """Return the JSON node of a value; its buffers are stored on the way."""
         self.nodes += 1
         if depth > MAX_DEPTH or self.nodes > MAX_NODES:
             raise BadValue(f"nested deeper than {MAX_DEPTH} or more than {MAX_NODES} parts")
@@ -171,6 +172,7 @@ class _Decoder:
         }  # fmt: skip
 
     def value(self, node: Any, depth: int) -> Any:
+        """Return the value of a JSON node."""
         self.nodes += 1
         if self.nodes > MAX_NODES or depth > MAX_DEPTH:
             raise BadValue("too many parts")

@@ -11,8 +11,8 @@ from autograder.sandbox.groups import SPARE_BYTES, SPARE_PROCESSES
 
 PERIOD_S = 0.1
 # A kernel that speaks the message protocol itself can send one message without end, which
-# collects in our memory before anybody reads it.
-OWN_GROWTH_BYTES = 1024 * MiB
+# collects in our memory before anybody reads it. Far more than a check of ours needs meanwhile.
+OWN_GROWTH_BYTES = 512 * MiB
 FOLDERS = ("w", "tmp", "dev/shm")
 
 

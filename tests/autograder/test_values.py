@@ -137,7 +137,7 @@ def message(text, *buffers):
 
 MALFORMED = {
     "nothing": b"",
-    "another magic": b"XXXX" + message(1)[4:],
+    "another magic": b"ABCD" + message(1)[4:],
     "no text": values.MAGIC + struct.pack("<I", 0),
     "cut": message([1, 2])[:-1],
     "longer": message([1, 2]) + b"x",

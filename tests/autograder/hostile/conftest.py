@@ -33,7 +33,7 @@ PREFIX_VARIABLE = "AUTOGRADER_TEST_PREFIX"
 HIDDEN_NUMBER = 27182818.0  # a hidden input, which must never be seen outside
 
 QUICK = Limits(
-    memory_bytes=512 * MiB,
+    memory_bytes=1024 * MiB,
     disk_bytes=16 * MiB,
     file_bytes=16 * MiB,
     files=500,

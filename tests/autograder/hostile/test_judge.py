@@ -13,10 +13,11 @@ from autograder.errors import CourseError, SandboxError, SubmissionError, UsageE
 from autograder.judge import judge
 from autograder.lab import Header, Lab
 from autograder.limits import Limits
+from autograder.sandbox import watchdog
 
 pytestmark = pytest.mark.sandbox
 
-LIMITS = Limits(notebook_seconds=60)
+LIMITS = Limits(notebook_seconds=90, call_seconds=30)
 
 
 @pytest.fixture
@@ -170,6 +171,33 @@ def test_named_tuple_of_a_checks_own_arrives_as_a_tuple(ask):
         expect_values(student.task(Pair(1, 2)), 3, given=(1, 2))
 
     assert ask(check, "def task(pair):\n    assert type(pair) is tuple\n    return sum(pair)")[0].status == "passed"
+
+
+ENDLESS = """
+import os, socket, threading, time
+def flood(descriptor):
+    frame = b"\\x03" + (1 << 24).to_bytes(8, "big") + bytes(1 << 24)  # more frames follow, says each
+    for _ in range(200):
+        rest = memoryview(frame)
+        while rest:
+            try: rest = rest[os.write(descriptor, rest):]
+            except BlockingIOError: time.sleep(0.001)
+def task():
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if socket.socket(fileno=os.dup(int(name))).getpeername() is not None:
+                threading.Thread(target=flood, args=(int(name),), daemon=True).start()
+        except OSError: pass
+    time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+def test_message_without_end_does_not_fill_our_memory(ask, monkeypatch):
+    monkeypatch.setattr(watchdog, "OWN_GROWTH_BYTES", 64 << 20)
+    result, _ = ask(lambda student, cases: student.task(), ENDLESS)
+    assert result.status == "crashed"
+    assert "too much sent to the judge" in result.message
 
 
 def test_same_seed_gives_the_same_inputs(ask):

@@ -67,7 +67,7 @@ IN_CELL = {  # a cell of its own, between the two tasks: the functions stay usab
     "memory of children": (
         "import subprocess, sys\n"
         "hog = 'kept = [bytes([n]) * (1 << 20) for n in range(250)]; import time; time.sleep(9)'\n"
-        "children = [subprocess.Popen([sys.executable, '-c', hog]) for _ in range(6)]\n"
+        "children = [subprocess.Popen([sys.executable, '-c', hog]) for _ in range(8)]\n"
         "print([child.wait() for child in children])",
         None,
     ),
