@@ -5,7 +5,6 @@ rights than the student. So only plain text and pictures leave a submission, tag
 Markdown are broken, and what Markdown renders to is sanitised once more when a page is made.
 """
 
-import html
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -90,11 +89,6 @@ def sanitise(page: str) -> str:
         attribute_filter=_keep_attribute,
         link_rel="noopener noreferrer nofollow",
     )
-
-
-def escape(name: str | None) -> str | None:
-    """Return a person's name as formgrader may print it: it does not escape names itself."""
-    return None if name is None else html.escape(inert_text(html.unescape(name), 200))
 
 
 def _keep_attribute(tag: str, attribute: str, value: str) -> str | None:

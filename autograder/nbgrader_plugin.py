@@ -134,7 +134,16 @@ class JudgedAutograde(Autograde):  # type: ignore[misc]  # nbgrader has no types
         return outcome.reason
 
 
+def main() -> None:
+    """Install for the project in which this is called: `python -m autograder.nbgrader_plugin`."""
+    sys.stdout.write(f"nbgrader reads {install()}\n")
+
+
 def is_installed(prefix: Path = Path(sys.prefix)) -> bool:
     """Tell whether `nbgrader` uses the judge from any folder."""
     target = prefix / INSTALLED
     return target.is_file() and re.search(PROJECT_MARK, target.read_text(encoding="utf-8")) is not None
+
+
+if __name__ == "__main__":
+    main()

@@ -19,7 +19,6 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.entrance import grade_folder
-from autograder.inert import escape
 from autograder.nbgrader_plugin import install
 
 pytestmark = [pytest.mark.browser, pytest.mark.sandbox, pytest.mark.slow]
@@ -131,10 +130,11 @@ def test_formgrader_shows_verdicts_and_keeps_marks(released_course, hostile, ser
     assert grade_folder(released_course, LAB, "ada", folder).score == 6
     grade_folder(released_course, LAB, "bob", hand_in(released_course, "bob", "not a notebook"))
     with Gradebook(f"sqlite:///{released_course.root}/gradebook.db", "fp4kv") as book:
-        book.update_or_create_student("ada", first_name=escape(EVIL), last_name=escape("O'Hara & Söhne"))
+        book.update_or_create_student("ada", first_name="Ada", last_name="O'Hara & Söhne")
     seen = visit(server)
     assert "halve-values: passed, 2 of 2 points" in seen.page
     assert "It is a power of two." in seen.page and "<script>alert(1)" in seen.page.replace("\u200b", "")
+    assert "O'Hara &amp; Söhne, Ada" in seen.rows
     assert "bob" in seen.rows and "needs autograding" in seen.rows and "<script" not in seen.rows
     assert (seen.dialogs, seen.foreign, seen.errors) == ([], [], [])
     grade_folder(released_course, LAB, "ada", folder)
