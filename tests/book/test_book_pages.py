@@ -19,6 +19,18 @@ LOADING = {"script": "src", "img": "src", "link": "href", "source": "src", "ifra
 OTHER_HOST = re.compile(r"^(?:https?:)?//")
 CSS_URL = re.compile(r"url\(\s*['\"]?([^)'\"]+)|@import\s+['\"]([^'\"]+)")
 
+EVERY_FRAME = """() => {
+    window.frames_seen = [];
+    const look = () => {
+        if (document.body) {
+            const root = document.documentElement;
+            frames_seen.push([getComputedStyle(root).fontSize, root.dataset.theme]);
+        }
+        requestAnimationFrame(look);
+    };
+    look();
+}"""
+
 
 def soup_of(path: Path) -> BeautifulSoup:
     return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
@@ -163,3 +175,17 @@ def test_pages_fit_the_width(address, chromium, width, colours):
             overflowing[name] = overflow
     context.close()
     assert overflowing == {}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_size_and_colours_hold_from_the_first_frame(address, chromium, colours):
+    context = chromium.new_context(viewport={"width": 400, "height": 800}, color_scheme=colours)
+    page = context.new_page()
+    page.add_init_script(f"({EVERY_FRAME})()")
+    page.goto(f"{address}/formats.html", wait_until="networkidle")
+    frames = page.evaluate("frames_seen")
+    context.close()
+    assert len(frames) > 3, "expected frames before and after the scripts ran"
+    assert {tuple(frame) for frame in frames} == {tuple(frames[-1])}
+    assert frames[-1][1] == colours
