@@ -98,6 +98,7 @@ class _Reader:
         self.total = 0
 
     def read(self, top: int) -> Submission:
+        """Return what lies below an open folder."""
         self._read_level(top, "", depth=0)
         return Submission(self.files, tuple(self.notes))
 

@@ -36,10 +36,10 @@ def test_make_verbs_in_the_documents_exist(project):
 
 @pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"])
 def test_autograder_commands_in_the_documents_exist(project, document):
-    from autograder.cli import main
+    from autograder.cli import autograder
 
     used = set(re.findall(r"`?autograder ([a-z]+(?:-[a-z]+)*)", "\n".join(commands(project / document))))
-    assert used <= set(main.commands), f"{document} names {used - set(main.commands)}"
+    assert used <= set(autograder.commands), f"{document} names {used - set(autograder.commands)}"
 
 
 def test_ci_runs_the_readme_test_command(project):
