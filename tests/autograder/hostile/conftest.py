@@ -155,7 +155,7 @@ class Trace:
     """What one room would leave behind."""
 
     folder: Path
-    pid_namespace: str = ""
+    pid_namespace: int = -1  # held open, so that its number cannot be given to another sandbox
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def nothing_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
         traces.append(Trace(room.folder))
         process = start(room, *arguments)
         if room.walls:
-            traces[-1].pid_namespace = str(Path(f"/proc/{room.init_pid}/ns/pid").readlink())
+            traces[-1].pid_namespace = os.open(f"/proc/{room.init_pid}/ns/pid", os.O_RDONLY)
         return process
 
     monkeypatch.setattr(Room, "start", watched_start)
@@ -176,22 +176,26 @@ def nothing_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
     monkeypatch.setattr(tempfile, "tempdir", str(home))
     threads, descriptors = set(threading.enumerate()), _open_descriptors()
     yield
+    held = [trace.pid_namespace for trace in traces if trace.pid_namespace >= 0]
+    members = _members({os.fstat(namespace).st_ino for namespace in held})
+    for namespace in held:
+        os.close(namespace)
     left = [str(path) for path in home.iterdir()]
     shutil.rmtree(home)
     assert not left, "files left behind"
     assert not [str(trace.folder) for trace in traces if find(trace.folder.name).folders], "control groups left behind"
-    assert not _members({trace.pid_namespace for trace in traces} - {""}), "processes left behind"
+    assert not members, "processes left behind"
     assert not psutil.Process().children(recursive=True), "children left behind"
     assert not [trace for trace in traces if str(trace.folder) in Path("/proc/self/mountinfo").read_text()]
     assert not {thread.name for thread in set(threading.enumerate()) - threads if "watchdog" in thread.name}
     assert _open_descriptors() <= descriptors + 4, "descriptors left open"  # an event loop or two may have been made
 
 
-def _members(namespaces: set[str]) -> list[int]:
+def _members(namespaces: set[int]) -> list[int]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if str((process / "ns/pid").readlink()) in namespaces and not _is_zombie(process):
+            if (process / "ns/pid").stat().st_ino in namespaces and not _is_zombie(process):
                 found.append(int(process.name))
         except (PermissionError, FileNotFoundError, ProcessLookupError):
             continue
