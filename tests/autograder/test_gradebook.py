@@ -1,6 +1,7 @@
 """Entering verdicts: one transaction, nbgrader's own API, a person's marks safe, never a zero of ours."""
 
 import copy
+import fcntl
 import multiprocessing
 import sqlite3
 from datetime import UTC, datetime
@@ -304,3 +305,17 @@ def test_task_answers_end_where_the_answer_does(solved):
     solved.cells.append(nbformat.v4.new_markdown_cell("# Next", id="next-text-1"))
     solved.cells.append(nbformat.v4.new_markdown_cell("Not this.", id="added-0100"))
     assert task_answers(solved) == {"explain-why": "A half is a power of two.\nAnd more."}
+
+
+def test_results_are_entered_under_the_courses_lock(released_course, lab, solved, monkeypatch):
+    def find_locked(*args):
+        with (released_course.private / "lock").open("w") as handle, pytest.raises(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        entered.append(args)
+
+    entered = []
+    monkeypatch.setattr(module, "_enter", find_locked)
+    record(released_course, graded(lab, solved))
+    assert len(entered) == 1
+    with (released_course.private / "lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
