@@ -55,8 +55,8 @@ def answered(cells: list[Cell], released: NotebookNode) -> int | None:
 class _Fitting:
     """The state of one fit: which cell of the submission stands for which cell of the release.
 
-    `place` maps a released position to the student's position it was found at; `sources` holds
-    the text that a released cell takes; `used` the student's positions that are no free cells.
+    `place` maps a released position to the student's position it was found at; `chosen` holds the
+    cell whose text a released one takes; `used` the student's positions that are no free cells.
     """
 
     def __init__(self, cells: list[Cell], released: NotebookNode) -> None:
