@@ -7,7 +7,9 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from coursebook import accessibility, descriptions, styles
+from coursebook import accessibility, descriptions, mathematics, styles
+from docutils import nodes
+from docutils.utils import new_document
 from labkit import plotting
 from labkit.expect import Mismatch, expect_codes
 
@@ -151,3 +153,17 @@ def test_commands_of_the_pages_exist():
     assert commands - set(command_line.commands) == set()
     unnamed = set(command_line.commands) - commands - {"sample-class", "new-lab"}  # for authors
     assert unnamed == set()
+
+
+@pytest.mark.parametrize(
+    ("formula", "after", "unbroken"),
+    [("2^k", ". Then", ["2^k."]), ("2^k", " then", []), ("a" * 40, ". Then", [])],
+    ids=["short", "no punctuation", "long"],
+)
+def test_full_stop_stays_with_a_short_formula(formula, after, unbroken):
+    tree = new_document("page")
+    tree += nodes.paragraph("", "", nodes.Text("It is "), nodes.math(formula, formula), nodes.Text(after))
+    text = tree.astext()
+    mathematics.keep_punctuation(None, tree)
+    assert [node.astext() for node in tree.findall(nodes.inline)] == unbroken
+    assert tree.astext() == text
