@@ -236,3 +236,11 @@ def test_a_mismatch_is_an_assertion_error_with_its_lines() -> None:
     error = Mismatch("1", "2", given="x", index=(0,))
     assert isinstance(error, AssertionError)
     assert str(error) == "\ngiven    x\nexpected 1 at index 0\ngot      2"
+
+
+def test_raises_lets_an_unattempted_task_through():
+    def unattempted():
+        raise Raised(("NotImplementedError", "RuntimeError", "Exception"), "encode_e2m1: replace this line")
+
+    with pytest.raises(Raised):
+        expect_raises(ValueError, unattempted, given=[1.0])
