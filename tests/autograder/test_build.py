@@ -150,9 +150,8 @@ def test_metadata_is_nbgraders(small_course):
     cells = built(small_course, "labs")
     check = cells["halve-values"].metadata
     assert (check.deletable, check.editable) == (False, False)
-    assert {key: check.nbgrader[key] for key in ("grade", "locked", "solution", "task", "points", "schema_version")} == {
-        "grade": True, "locked": True, "solution": False, "task": False, "points": 2, "schema_version": 3,
-    }  # fmt: skip
+    wanted = {"grade": True, "locked": True, "solution": False, "task": False, "points": 2, "schema_version": 3}
+    assert {key: check.nbgrader[key] for key in wanted} == wanted
     assert cells["explain-why"].metadata.nbgrader.task and cells["explain-why"].metadata.nbgrader.points == 2
     assert cells["explain-why-answer"].metadata == {}
 

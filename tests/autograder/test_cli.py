@@ -89,7 +89,7 @@ def test_wrong_usage_is_64_and_is_told_on_standard_error(arguments, capsys):
     assert "Traceback" not in told.err
 
 
-@pytest.mark.parametrize(("wrong", "right"), [("grad", "grade"), ("reprot", "report"), ("newlab", "new-lab")])
+@pytest.mark.parametrize(("wrong", "right"), [("grad", "grade"), ("raport", "report"), ("newlab", "new-lab")])
 def test_a_misspelt_command_is_answered_with_the_right_one(wrong, right, capsys):
     cli.run([wrong])
 
