@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ class Outcome:
     def to_json(self) -> str:
         """Return the outcome as text that the schema accepts; the sums are repeated for readers."""
         document = asdict(self) | {"score": self.score, "max_score": self.max_score, "schema_version": 1}
-        jsonschema.validate(document, load_schema())
+        _validator().validate(document)
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
@@ -75,7 +76,7 @@ class Outcome:
         """
         try:
             document: dict[str, Any] = json.loads(text)
-            jsonschema.validate(document, load_schema())
+            _validator().validate(document)
         except (ValueError, jsonschema.ValidationError) as error:
             raise CourseError(f"outcome.json: expected a document of the schema, got {str(error)[:200]}") from None
         for derived in ("score", "max_score", "schema_version"):
@@ -95,3 +96,9 @@ def load_schema() -> dict[str, Any]:
     """Return the JSON schema of `outcome.json`."""
     schema: dict[str, Any] = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
     return schema
+
+
+@cache
+def _validator() -> jsonschema.Draft202012Validator:
+    """Return the schema ready for use: to check the schema itself again costs more than a document."""
+    return jsonschema.Draft202012Validator(load_schema())
