@@ -23,15 +23,6 @@ from autograder.outcome import STATUSES, Outcome
 from autograder.plan import INFRASTRUCTURE, read_outcomes
 
 TEMPLATES = Path(__file__).with_name("templates")
-SIGNS = {
-    "passed": "✓",
-    "failed": "✗",
-    "skipped": "–",
-    "timed_out": "⧗",
-    "crashed": "↯",
-    "out_of_memory": "▲",
-    "not_run": "·",
-}
 
 
 @dataclass(frozen=True)
@@ -82,7 +73,10 @@ class StudentRow:
 
 @dataclass(frozen=True)
 class CheckRow:
-    """One check over the class: how many passed, and what the others got wrong."""
+    """One check over the class: how many passed, and who got wrong what it catches.
+
+    `losers` passed at least one other check: who attempted nothing has misunderstood nothing.
+    """
 
     id: str
     title: str
@@ -146,6 +140,11 @@ class ClassReport:
         return [row for row in self.rows if row.outcome.state != "graded"]
 
     @property
+    def n_idle(self) -> int:
+        """How many submissions passed no check at all."""
+        return sum(row.outcome.state == "graded" and not row.outcome.score for row in self.rows)
+
+    @property
     def suspicious(self) -> list[StudentRow]:
         """Whose work a person should look at."""
         return [row for row in self.rows if row.outcome.suspicions]
@@ -202,7 +201,7 @@ def page(report: ClassReport) -> str:
     )
     environment.filters["points"] = points_text
     template = environment.get_template("report.html")
-    return template.render(report=report, signs=SIGNS, infrastructure=INFRASTRUCTURE)
+    return template.render(report=report, infrastructure=INFRASTRUCTURE)
 
 
 def _student_row(lab: Lab, outcome: Outcome, marks: dict[str, Mark]) -> StudentRow:
@@ -212,12 +211,12 @@ def _student_row(lab: Lab, outcome: Outcome, marks: dict[str, Mark]) -> StudentR
 
 def _check_row(id: str, lab: Lab, outcomes: Sequence[Outcome]) -> CheckRow:
     check = lab.checks[id]
-    results = [(outcome.student, result) for outcome in outcomes for result in outcome.checks if result.id == id]
+    results = [(outcome, result) for outcome in outcomes for result in outcome.checks if result.id == id]
     return CheckRow(
         id=id,
         title=check.title,
         catches=check.catches,
         points=check.points,
         statuses=Counter(result.status for _, result in results),
-        losers=[student for student, result in results if result.status != "passed"],
+        losers=[outcome.student for outcome, result in results if result.status != "passed" and outcome.score],
     )

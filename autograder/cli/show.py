@@ -160,10 +160,12 @@ def report(found: "ClassReport") -> None:
     for row in found.rows:
         table.add_row(_text(row.student), _text(row.points_text), _text(row.state), _text("\n".join(row.remarks)))
     _print(table)
-    checks = _table("check", "passed", "an answer that loses it")
-    for item in found.checks:
+    checks = _table("check", "passed", "the misconception: the answer …")
+    for item in found.misunderstood:
         checks.add_row(_text(item.id), f"{item.passed} / {item.graded}", _text(item.catches))
-    _print(checks)
+    if found.misunderstood:
+        _print(checks)
+    line(f"{len(found.checks) - len(found.misunderstood)} of {len(found.checks)} checks show no misconception")
 
 
 class Progress:

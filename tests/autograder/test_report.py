@@ -86,6 +86,18 @@ def test_the_most_lost_check_comes_first_with_its_misconception(course, page):
     assert "halves infinity" in page.text
 
 
+def test_who_attempted_nothing_has_misunderstood_nothing(course):
+    lab = load_lab(course, LAB)
+    outcome(lab, "fay", {check.id: "failed" for check in lab.checks}).write(course.outcome_file(LAB, "fay"))
+
+    found = report.gather(course, LAB)
+
+    assert found.n_idle == 1
+    assert not any("fay" in check.losers for check in found.checks)
+    assert [check.id for check in found.misunderstood] == ["halve-refuses", "halve_all-values"]
+    assert "1 who passed no check at all" in Page(report.page(found)).text
+
+
 def test_who_was_not_graded_is_named_with_the_reason_and_has_no_points(course, page):
     found = report.gather(course, LAB)
 
