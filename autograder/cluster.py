@@ -9,6 +9,7 @@ import os
 import queue
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -17,7 +18,7 @@ import dask
 from distributed import Client, Future, KilledWorker, LocalCluster
 from distributed.security import Security
 
-from autograder.errors import UsageError
+from autograder.errors import SandboxError, UsageError
 from autograder.grading import Graded, not_graded
 from autograder.lab import Lab
 from autograder.payload import Payload, pack_task, unpack_graded
@@ -54,6 +55,8 @@ def run(lab: Lab, payloads: dict[str, Payload], where: Where) -> Iterator[Graded
         If a worker cannot grade this lab: it has another version of it.
     UsageError
         If the scheduler cannot be reached.
+    SandboxError
+        If the connection to it is lost.
     """
     with dask.config.set(SETTINGS), _client(where, len(payloads)) as client:
         waiting, done, open_futures = iter(payloads.items()), queue.SimpleQueue[Future](), {}
@@ -78,12 +81,16 @@ def _result(lab: Lab, payload: Payload, future: Future) -> Graded:
     except KilledWorker:
         reason = f"{LOST_WORKERS_ALLOWED + 1} workers in turn were lost while they graded it; grade it again"
         return Graded(not_graded(lab, payload.student, payload.submission.digest, reason, INFRASTRUCTURE))
+    except CancelledError:
+        raise SandboxError(
+            "scheduler: the connection was lost; what was finished is kept, grade the rest again"
+        ) from None
 
 
 @contextmanager
 def _client(where: Where, tasks: int) -> Iterator[Client]:
     with ExitStack() as stack:
-        if where.scheduler:
+        if where.scheduler is not None:
             client = stack.enter_context(_connect(where.scheduler))
         else:
             scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="autograder-"))
@@ -108,6 +115,7 @@ def _local(workers: int, scratch: str) -> LocalCluster:
 
 
 def _connect(address: str) -> Client:
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is raised here, in our words
     try:
         return Client(address, security=Security(), timeout=CONNECT_SECONDS)
     except (OSError, TypeError, ValueError) as error:

@@ -141,9 +141,9 @@ def outcome_status(outcome: "Outcome") -> Exit:
 
 
 def _check_place(workers: int | None, scheduler: str | None) -> None:
-    if scheduler and workers:
+    if scheduler is not None and workers:
         raise UsageError("--workers: expected it without --scheduler, got both; a scheduler has its own workers")
-    if scheduler and not scheduler.startswith("tls://"):
+    if scheduler is not None and not scheduler.startswith("tls://"):
         raise UsageError(
             f"--scheduler: expected an address tls://HOST:PORT, got {scheduler!r}; "
             "without TLS anyone who reaches the port runs code as you"

@@ -71,6 +71,7 @@ def test_every_command_takes_a_course(name):
         ["grade"],
         ["grade", "lab02_formats", "--workers", "0"],
         ["grade", "lab02_formats", "--scheduler", "tcp://127.0.0.1:8786"],
+        ["grade", "lab02_formats", "--scheduler", ""],
         ["grade", "lab02_formats", "--scheduler", "tls://127.0.0.1:8786", "--workers", "2"],
         ["check", "x.ipynb"],
         ["check", "x.ipynb", "--lab", "no_such_lab"],

@@ -15,12 +15,11 @@ import dask
 import nbformat
 import psutil
 import pytest
-from distributed import LocalCluster
 from distributed.security import Security
 from nbgrader.api import Gradebook
 
 from autograder import cli, cluster, fleet
-from autograder.errors import CourseError, UsageError
+from autograder.errors import CourseError, SandboxError, UsageError
 from autograder.fleet import Where
 from autograder.intake import read_folder
 from autograder.lab import load_lab
@@ -245,22 +244,64 @@ def test_a_worker_refuses_another_version_of_the_lab(course):
         grade_bytes(pack_task(payload))
 
 
-def test_a_running_scheduler_grades_over_tls(course):
-    security = Security.temporary()
-    names = {"ca-file": security.tls_ca_file}
-    names |= {
-        f"{role}.{part}": getattr(security, f"tls_client_{part}") for role in ("client",) for part in ("cert", "key")
-    }
-    tls = {f"distributed.comm.tls.{name}": value for name, value in names.items()}
-    http = {"dashboard_address": "127.0.0.1:0"}
-    running = LocalCluster(
-        n_workers=1, threads_per_worker=1, security=security, dashboard_address=None, scheduler_kwargs=http
-    )
-    with running, dask.config.set(tls):
-        run = fleet.grade_lab(course, LAB, where=Where(scheduler=running.scheduler_address))
+SCHEDULER = """
+import json, sys, time
+from distributed import LocalCluster
+from distributed.security import Security
 
-    assert running.scheduler_address.startswith("tls://")
+if __name__ == "__main__":
+    http = {"dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        security=Security(**json.loads(sys.argv[1])),
+        dashboard_address=None,
+        scheduler_kwargs=http,
+    ) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        time.sleep(600)
+"""
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """A scheduler with one worker, a process of its own whose certificates Dask's configuration names."""
+    security = Security.temporary()
+    names = [
+        "tls_ca_file",
+        *(f"tls_{role}_{part}" for role in ("client", "scheduler", "worker") for part in ("cert", "key")),
+    ]
+    script = tmp_path / "scheduler.py"
+    script.write_text(SCHEDULER)
+    settings = json.dumps({name: getattr(security, name) for name in names} | {"require_encryption": True})
+    process = subprocess.Popen([sys.executable, str(script), settings], stdout=subprocess.PIPE, text=True)
+    tls = {
+        "distributed.comm.tls.ca-file": security.tls_ca_file,
+        "distributed.comm.tls.client.cert": security.tls_client_cert,
+        "distributed.comm.tls.client.key": security.tls_client_key,
+    }
+    with process, dask.config.set(tls):
+        process.address = process.stdout.readline().strip()
+        yield process
+        process.kill()
+
+
+def test_a_running_scheduler_grades_over_tls(course, scheduler):
+    run = fleet.grade_lab(course, LAB, where=Where(scheduler=scheduler.address))
+
+    assert scheduler.address.startswith("tls://")
     assert scores(run.outcomes) == CLASS
+
+
+def test_a_lost_scheduler_is_our_failure_and_what_was_finished_is_kept(course, solved, scheduler):
+    for number in range(4):
+        hand_in(course, f"s{number}", solved)
+    watch = Onlooker(lambda outcome: scheduler.kill())
+
+    with pytest.raises(SandboxError, match="connection was lost"):
+        fleet.grade_lab(course, LAB, where=Where(scheduler=scheduler.address), watch=watch)
+
+    assert {outcome.student for outcome in read_outcomes(course, LAB)} == set(watch.seen) != set()
 
 
 def test_a_scheduler_that_is_not_there_is_wrong_usage(course):
