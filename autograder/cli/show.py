@@ -190,7 +190,6 @@ class Progress:
         self._task = self._bar.add_task("grading", total=None, counts="")
 
     def __enter__(self) -> "Progress":
-        self._bar.start()
         return self
 
     def __exit__(
@@ -199,8 +198,10 @@ class Progress:
         self._bar.stop()
 
     def planned(self, plan: "Plan") -> None:
-        """Set the length of the bar."""
-        self._bar.update(self._task, total=len(plan.tasks) + len(plan.unreadable))
+        """Show the bar, as long as the plan; none where there is nothing to do."""
+        if total := len(plan.tasks) + len(plan.unreadable):
+            self._bar.update(self._task, total=total)
+            self._bar.start()
 
     def finished(self, outcome: "Outcome") -> None:
         """Count one outcome."""

@@ -107,3 +107,10 @@ def test_progress_counts_by_status_on_standard_error(capsys):
     assert "3/3" in told.err
     for words in ("1 full marks", "1 below", "1 not graded"):
         assert words in told.err
+
+
+def test_progress_shows_no_bar_where_there_is_nothing_to_do(capsys):
+    with show.Progress() as progress:
+        progress.planned(type("Plan", (), {"tasks": [], "unreadable": []}))
+
+    assert capsys.readouterr().err == ""
