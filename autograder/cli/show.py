@@ -195,7 +195,8 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        if self._bar.live.is_started:
+            self._bar.stop()
 
     def planned(self, plan: "Plan") -> None:
         """Show the bar, as long as the plan; none where there is nothing to do."""
