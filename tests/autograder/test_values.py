@@ -98,7 +98,7 @@ class Colour(enum.IntEnum):
 @pytest.mark.parametrize(
     "value",
     [object(), {1, 2}, Colour.RED, np.array([None]), np.array(["a"]), np.ma.masked_array([1.0]), np.zeros(1, "M8[s]")],
-    ids=repr,
+    ids=["object", "set", "enumeration", "array of objects", "array of text", "masked array", "array of times"],
 )
 def test_what_is_no_data_stays_behind(value):
     with pytest.raises(values.BadValue, match="is not data"):
