@@ -62,7 +62,9 @@ def course(released_course):
     planted.parent.mkdir()
     planted.write_text(PLANTED)
     source = released_course.solutions / f"{LAB}.py"
-    source.write_text(source.read_text().replace("#   points:", "#   limits: {call_seconds: 4, memory_bytes: 536870912}\n#   points:"))
+    source.write_text(
+        source.read_text().replace("#   points:", "#   limits: {call_seconds: 4, memory_bytes: 536870912}\n#   points:")
+    )
     assert cli.run(["build", LAB, "--course", str(released_course.root)]) == 0
     return released_course
 
