@@ -55,7 +55,7 @@ bench: .venv/test  ## every measured ratio, both sides in one run
 	@sh tools/system.sh install python3-venv
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install -q -c constraints.txt -e labs/labkit[validate] -e .[book]
-	$(BIN)/python -m autograder.nbgrader_plugin
+	$(BIN)/python -m autograder.gradebook.plugin
 	@touch $@
 
 .venv/test: .venv/course

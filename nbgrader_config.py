@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from autograder.nbgrader_plugin import configure
+from autograder.gradebook.plugin import configure
 
 c = get_config()  # noqa: F821  (traitlets defines it while it reads this file)
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder import nbgrader_course
 from autograder.course import Course
-from autograder.environments import FORBIDDEN, environment_for
 from autograder.errors import AutograderError
-from autograder.kernel import Kernel
+from autograder.gradebook import nbgrader_course
+from autograder.judging.environments import FORBIDDEN, environment_for
+from autograder.judging.kernel import Kernel
 from autograder.lab import read_header
 from autograder.limits import Limits, MiB
 from autograder.sandbox import seccomp, sweep

@@ -15,11 +15,11 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.checks import Check, derive_seed
+from autograder.display.inert import fenced, inert_attachments, inert_markdown, inert_outputs, inert_text
 from autograder.errors import AutograderError, CourseError, SandboxError, SubmissionError
-from autograder.inert import fenced, inert_attachments, inert_markdown, inert_outputs, inert_text
 from autograder.intake import Intake, Submission, take_in
-from autograder.intake_match import grade_id, is_check, is_locked
-from autograder.judge import Judgement, judge
+from autograder.intake.match import grade_id, is_check, is_locked
+from autograder.judging.judge import Judgement, judge
 from autograder.lab import Lab
 from autograder.outcome import CheckResult, Outcome
 

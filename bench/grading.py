@@ -23,12 +23,12 @@ from pathlib import Path
 import nbformat
 import numpy as np
 
+from autograder.authoring.release import release
+from autograder.classroom.plan import read_outcomes
+from autograder.classroom.sample_class import TROUBLE, Sample, make_class
 from autograder.course import Course
-from autograder.environments import environment_for
+from autograder.judging.environments import environment_for
 from autograder.lab import load_lab
-from autograder.plan import read_outcomes
-from autograder.release import release
-from autograder.sample_class import TROUBLE, Sample, make_class
 
 CLASS_SIZE = 16
 SPIN = "import time as _time\n_end = _time.process_time() + {seconds}\nwhile _time.process_time() < _end:\n    pass\n"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import click
 
-from autograder import quickstart  # noqa: F401  (imported for its effect)
+from autograder.classroom import quickstart  # noqa: F401  (imported for its effect)
 from autograder.cli import classroom, machine, marking, results, workshop
 from autograder.cli.command import Exit, Group
 from autograder.errors import AutograderError

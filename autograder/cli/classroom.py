@@ -17,7 +17,7 @@ def roster(course: Course, csv_file: Path) -> None:
     lms_user_id; the names that Canvas and Moodle give these columns are understood too. A file with a wrong
     line changes nothing; every wrong line is named.
     """
-    from autograder import roster as rosters
+    from autograder.classroom import roster as rosters
     from autograder.cli import show
 
     added, changed = rosters.enter(course, rosters.read(csv_file))
@@ -38,8 +38,8 @@ def collect(course: Course, lab: str, zip_file: Path | None, due: str | None) ->
     latest attempt of each student is kept. Files that cannot be given to a student are listed, and the
     command leaves with 1.
     """
-    from autograder import collect as collecting
-    from autograder import lms_zip
+    from autograder.classroom import collect as collecting
+    from autograder.classroom import lms_zip
     from autograder.cli import show
 
     if due:
@@ -58,7 +58,7 @@ def sample_class(course: Course, lab: str, verify: bool) -> Exit:
     Untouched, perfect, six with one planted misconception each, a crash, an endless loop, a memory
     hog, a cheat, a torn file. With --verify, after `autograder grade`: who did not get what was expected.
     """
-    from autograder import sample_class as samples
+    from autograder.classroom import sample_class as samples
     from autograder.cli import show
 
     if not verify:

@@ -47,7 +47,7 @@ def check(course: Course, notebook: Path, lab: str, as_json: bool, sandbox: str,
     NOTEBOOK may also be the folder of a submission. Leaves with 0 at full marks, 1 below, 2 if the notebook
     cannot be graded, 3 if this machine failed. The JSON is described by autograder/outcome.schema.json.
     """
-    from autograder import fleet
+    from autograder.classroom import fleet
     from autograder.cli import show
 
     outcome = fleet.check_notebook(course, lab, notebook, student=student, sandbox=sandbox)
@@ -88,7 +88,7 @@ def grade(
     autograder/outcome.schema.json.
     """
     _check_place(workers, scheduler)
-    from autograder import fleet
+    from autograder.classroom import fleet
     from autograder.cli import show
 
     where = fleet.Where(workers, scheduler)
@@ -123,7 +123,7 @@ def regrade(
     if anybody's do.
     """
     _check_place(workers, scheduler)
-    from autograder import fleet
+    from autograder.classroom import fleet
     from autograder.cli import show
 
     where = fleet.Where(workers, scheduler)

@@ -18,7 +18,7 @@ def feedback(course: Course, lab: str, students: tuple[str, ...]) -> None:
     hosts, and what a student wrote is inert in them.
     """
     from autograder.cli import show
-    from autograder.feedback import write_feedback
+    from autograder.gradebook.feedback import write_feedback
 
     pages = write_feedback(course, lab, students)
     show.line(f"feedback: {len(pages)} pages under {course.feedback}")
@@ -32,7 +32,7 @@ def report(course: Course, lab: str) -> None:
     Who got what, who was not graded and why, which check how many passed. Prints a table and writes a page,
     course/.autograder/reports/LAB.html, that needs no other host.
     """
-    from autograder import report as reports
+    from autograder.classroom import report as reports
     from autograder.cli import show
 
     found = reports.gather(course, lab)
@@ -59,7 +59,7 @@ def export(course: Course, lab: str, form: str, title: str | None, to: Path | No
     Late penalties are taken off. Who handed in nothing, or waits for a manual mark, stays blank:
     an LMS keeps what it has there.
     """
-    from autograder import export as exporting
+    from autograder.classroom import export as exporting
     from autograder.cli import show
 
     text = exporting.EXPORTS[form](exporting.gather(course, lab), title or lab)

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from autograder.build import Change as FileChange
-    from autograder.collect import Collection
+    from autograder.authoring.build import Change as FileChange
+    from autograder.classroom.collect import Collection
+    from autograder.classroom.fleet import Change, ClassRun
+    from autograder.classroom.plan import Plan
+    from autograder.classroom.report import ClassReport
+    from autograder.classroom.sample_class import Verified
     from autograder.doctor import Finding
-    from autograder.fleet import Change, ClassRun
     from autograder.outcome import CheckResult, Outcome
-    from autograder.plan import Plan
-    from autograder.report import ClassReport
-    from autograder.sample_class import Verified
 
 STYLES = {
     "passed": "green",

@@ -20,7 +20,7 @@ def build(course: Course, labs: tuple[str, ...], check: bool) -> Exit:
     The lab sources and the reference are the only places that are edited. Without LAB all labs are
     built. The same sources give the same bytes.
     """
-    from autograder.build import build as build_labs
+    from autograder.authoring.build import build as build_labs
     from autograder.cli import show
 
     changes = build_labs(course, [known_lab(course, lab) for lab in labs], check=check)
@@ -35,8 +35,8 @@ def release(course: Course, lab: str) -> None:
 
     Builds course/source, lets nbgrader make course/release from it, and enters the lab into the gradebook.
     """
+    from autograder.authoring.release import release as release_lab
     from autograder.cli import show
-    from autograder.release import release as release_lab
 
     release_lab(course, lab)
     show.line(f"released {lab}: {course.release / lab}")
@@ -49,8 +49,8 @@ def new_lab(course: Course, name: str) -> None:
 
     NAME is labNN_noun. The files hold one worked example each, and build and grade as they are written.
     """
+    from autograder.authoring.new_lab import new_lab as write_lab
     from autograder.cli import show
-    from autograder.new_lab import new_lab as write_lab
 
     for path in write_lab(course, name):
         show.line(f"wrote {path}")
@@ -64,8 +64,8 @@ def publish(course: Course, target: Path) -> None:
     The built book, the labs and the environment, and nothing else. DIR must be new, empty, or written by an
     earlier publish.
     """
+    from autograder.authoring.publish import publish as write_public
     from autograder.cli import show
-    from autograder.publish import publish as write_public
 
     written = write_public(course, target)
     show.line(f"published {len(written)} files to {target}")

@@ -975,7 +975,9 @@ def quantise_int(x, bits, group, axis=-1, symmetric=True):
     span = np.maximum(-low, high) if symmetric else high - low
     scales = np.maximum(np.float32(span / levels), formats.FLOAT32_TINY)
     codes = np.clip(np.rint((groups - minimum) / scales), -levels, levels).astype(np.int16)
-    return QuantisedInt(codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis)
+    return QuantisedInt(
+        codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis
+    )
 
 
 def _grouped(x, bits, group, axis):
@@ -997,7 +999,9 @@ def quantise_int(x, bits, group, axis=-1, symmetric=True):
     span = np.maximum(-low, high) if symmetric else high - low
     scales = np.maximum(np.float32(span / levels), formats.FLOAT32_TINY)
     codes = np.clip(np.rint((groups - minimum) / scales), -levels, levels).astype(np.int16)
-    return QuantisedInt(codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis)
+    return QuantisedInt(
+        codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis
+    )
 
 
 def _grouped(x, bits, group, axis):
@@ -1019,7 +1023,9 @@ def quantise_int(x, bits, group, axis=-1, symmetric=True):
     span = np.maximum(-low, high) if symmetric else high - low
     scales = np.maximum(np.float32(span / levels), formats.FLOAT32_TINY)
     codes = np.clip(np.floor((groups - minimum) / scales + 0.5), -levels, levels).astype(np.int16)
-    return QuantisedInt(codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis)
+    return QuantisedInt(
+        codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis
+    )
 
 
 def _grouped(x, bits, group, axis):
@@ -1042,7 +1048,9 @@ def quantise_int(x, bits, group, axis=-1, symmetric=True):
     span = np.maximum(-low, high) if symmetric else high - low
     scales = np.maximum(np.float32(span / levels), formats.FLOAT32_TINY)
     codes = np.clip(np.rint((groups - minimum) / scales), -levels, levels).astype(np.int16)
-    return QuantisedInt(codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis)
+    return QuantisedInt(
+        codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis
+    )
 
 
 def _grouped(x, bits, group, axis):
@@ -1064,7 +1072,9 @@ def quantise_int(x, bits, group, axis=-1, symmetric=True):
     scales = np.maximum(np.float32(span / levels), 1e-6)
     minimum = np.zeros_like(low) if symmetric else np.rint(low / scales) * scales
     codes = np.clip(np.rint((groups - minimum) / scales), -levels, levels).astype(np.int16)
-    return QuantisedInt(codes.reshape(x.shape), np.float32(scales).squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis)
+    return QuantisedInt(
+        codes.reshape(x.shape), np.float32(scales).squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis
+    )
 
 
 def _grouped(x, bits, group, axis):
@@ -1086,7 +1096,9 @@ def quantise_int(x, bits, group, axis=-1, symmetric=True):
     span = np.maximum(-low, high) if symmetric else high - low
     scales = np.maximum(np.float32(span / levels), formats.FLOAT32_TINY)
     codes = np.clip(np.rint((groups - minimum) / scales), -levels, levels).astype(np.int16)
-    return QuantisedInt(codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis)
+    return QuantisedInt(
+        codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis
+    )
 
 
 def _grouped(x, bits, group, axis):
@@ -1108,7 +1120,9 @@ def quantise_int(x, bits, group, axis=-1, symmetric=True):
     span = np.maximum(-low, high) if symmetric else high - low
     scales = np.float32(span / levels)
     codes = np.clip(np.rint((groups - minimum) / scales), -levels, levels).astype(np.int16)
-    return QuantisedInt(codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis)
+    return QuantisedInt(
+        codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis
+    )
 
 
 def _grouped(x, bits, group, axis):
@@ -1131,7 +1145,9 @@ def quantise_int(x, bits, group, axis=-1, symmetric=True):
     scales = np.maximum(np.float32(span / levels), formats.FLOAT32_TINY)
     groups -= minimum
     codes = np.clip(np.rint(groups / scales), -levels, levels).astype(np.int16)
-    return QuantisedInt(codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis)
+    return QuantisedInt(
+        codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis
+    )
 
 
 def _grouped(x, bits, group, axis):
@@ -1154,7 +1170,9 @@ def quantise_int(x, bits, group, axis=-1, symmetric=True):
     span = np.maximum(-low, high) if symmetric else high - low
     scales = np.maximum(np.float32(span / levels), formats.FLOAT32_TINY)
     codes = np.clip(np.rint((groups - minimum) / scales), -levels, levels).astype(np.int16)
-    return QuantisedInt(codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis)
+    return QuantisedInt(
+        codes.reshape(x.shape), scales.squeeze(axis + 1), np.float32(minimum).squeeze(axis + 1), group, axis
+    )
 
 
 # %% right="quantise_int" name="float32_moved_axis"
@@ -1268,7 +1286,9 @@ def dequantise(quantised):
         else:
             where = list(index)
             where[quantised.axis] //= quantised.group
-            result[index] = float(quantised.minimums[tuple(where)]) + int(codes[index]) * float(quantised.scales[tuple(where)])
+            result[index] = float(quantised.minimums[tuple(where)]) + int(codes[index]) * float(
+                quantised.scales[tuple(where)]
+            )
     return result
 
 

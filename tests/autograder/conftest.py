@@ -7,9 +7,9 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from autograder.assemble import assemble
+from autograder.authoring.assemble import assemble
+from autograder.authoring.release import release
 from autograder.course import Course
-from autograder.release import release
 
 PACKAGE = '''"""A reference library of two tasks."""
 

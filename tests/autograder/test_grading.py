@@ -8,10 +8,10 @@ import pytest
 
 from autograder import grading
 from autograder.checks import Check
-from autograder.environments import environment_for
 from autograder.errors import CourseError, SandboxError
 from autograder.grading import ATTEMPTS, NOTES_ID, grade, seeds_from, verdict_text
 from autograder.intake import Submission
+from autograder.judging.environments import environment_for
 from autograder.lab import load_lab
 from autograder.outcome import CheckResult, load_schema
 

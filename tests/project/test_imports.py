@@ -47,5 +47,5 @@ def test_room_imports_only_what_it_may(project, room):
 def test_rule_refuses_what_it_is_there_to_refuse():
     assert not is_allowed("fp4kv.encode_e2m1", ALLOWED["autograder"])
     assert not is_allowed("labkit.given", ALLOWED["autograder"])
-    assert not is_allowed("autograder.judge.judge", ALLOWED["solutions/checks"])
+    assert not is_allowed("autograder.judging.judge.judge", ALLOWED["solutions/checks"])
     assert is_allowed("numpy.testing", ALLOWED["labs"])

@@ -17,13 +17,13 @@ import pytest
 from labkit.expect import Mismatch
 from nbformat import NotebookNode, v4
 
+from autograder.authoring.names import loaded_names
+from autograder.authoring.planted import Planted, read_planted
 from autograder.checks import Cases, Check, Registry, derive_seed
 from autograder.course import Course
-from autograder.environments import environment_for
-from autograder.judge import judge
+from autograder.judging.environments import environment_for
+from autograder.judging.judge import judge
 from autograder.lab import Lab, load_lab
-from autograder.names import loaded_names
-from autograder.planted import Planted, read_planted
 
 LAB = "lab02_formats"
 PROJECT = Path(__file__).resolve().parents[2]

@@ -19,8 +19,8 @@ from nbformat import NotebookNode, v4
 
 from autograder.checks import Registry
 from autograder.course import Course
-from autograder.environments import environment_for
-from autograder.judge import Judgement, judge
+from autograder.judging.environments import environment_for
+from autograder.judging.judge import Judgement, judge
 from autograder.lab import Header, Lab
 from autograder.limits import Limits, MiB
 from autograder.sandbox import Room

@@ -10,7 +10,7 @@ from nbformat import v4
 
 from autograder.checks import Registry
 from autograder.errors import CourseError, SandboxError, SubmissionError, UsageError
-from autograder.judge import judge
+from autograder.judging.judge import judge
 from autograder.lab import Header, Lab
 from autograder.limits import Limits
 from autograder.sandbox import watchdog

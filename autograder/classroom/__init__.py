@@ -1,0 +1,1 @@
+"""A class: who is in it, what comes in, grading in parallel, reports, exports."""

@@ -1,0 +1,1 @@
+"""What a submission shows to people, with nothing live in it."""

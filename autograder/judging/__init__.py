@@ -1,0 +1,1 @@
+"""From a repaired notebook to a verdict: kernel, calls, checks, statuses."""

@@ -1,0 +1,228 @@
+"""Decide: cells are run once, then the checks ask, outside the kernel, what they compute.
+
+*The curtain.* Every cell runs once, and its outputs are kept. Then the revealed checks run; their
+values may be quoted. Then the outputs are closed, for this kernel and every later one, and the
+hidden checks run: of what that kernel says only verdicts leave. What a hidden check gives away
+is its status, one of the words below, and its time rounded up to a power of two: a few bits for each check and
+submission, which no grader that reports a verdict can avoid. No value, message, exception, class
+name, output or note of a student's code passes.
+
+*Statuses.* `passed`: all that the check asked for. `failed`: a wrong value, an exception, or a
+task that was not attempted. `skipped`: another task that the check `uses` was not attempted, so
+nothing is known. `timed_out`, `crashed`, `out_of_memory`: a call, or the cell that should
+have defined the function, ended so. `not_run`: the notebook's time or its kernels were used up before.
+A check that crashes or runs out of memory is asked once more in a fresh kernel: what killed the
+first may have been left there by another cell. So is one that fails where an earlier call was
+interrupted.
+
+*Trust.* What is only reported from inside proves nothing; a check compares values. Arguments
+are copied into the kernel, so a function that changes its arguments changes nothing here; a check
+that cares asks for them back: `value, arguments = student.encode_e2m1.and_arguments(x)`.
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from labkit.expect import Mismatch, Raised
+from nbformat import NotebookNode
+
+from autograder.checks import Cases, Check
+from autograder.errors import AutograderError, CourseError, UsageError
+from autograder.judging import verdict
+from autograder.judging.kernel import CallEnded, NotDefined, NoValue
+from autograder.judging.performance import Performance, steps_of
+from autograder.lab import Lab
+from autograder.outcome import CheckResult
+
+SANDBOXES = ("bubblewrap", "none")
+ASKED_AGAIN = ("crashed", "out_of_memory")
+SUSPICIOUS = re.compile(
+    r"autograder|nbgrader|gradebook|fp4kv|ml_dtypes|judge_request|shell_handlers|run_cell|showtraceback"
+    r"|/proc/|os\._exit|ctypes|socket\b|__eq__|ast_transformers|input_transformers"
+)
+
+
+@dataclass
+class Judgement:
+    """Everything that is known about a notebook after its last check.
+
+    `outputs` are nbformat's output dictionaries by cell index: plain data, bounded, not yet
+    sanitised. `notes` say which cells were lost; `suspicions` are for a person and cost nothing.
+    """
+
+    results: list[CheckResult] = field(default_factory=list)
+    outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    suspicions: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def judge(
+    notebook: NotebookNode,
+    lab: Lab,
+    files: Mapping[str, bytes],
+    seeds: Callable[[Check], bytes],
+    *,
+    prefix: Path,
+    sandbox: str = "bubblewrap",
+) -> Judgement:
+    """Return the judgement of a notebook whose cells carry nbgrader's metadata.
+
+    Parameters
+    ----------
+    files: what lies beside the notebook, by relative name.
+    seeds: the seed of a check's inputs for this submission.
+    prefix: the Python environment that the sandbox shows.
+    sandbox: "none" runs the notebook unprotected: for one's own notebook only.
+
+    Raises
+    ------
+    SandboxError
+        If the machine failed: nothing is known about the submission.
+    CourseError
+        If a check itself is broken.
+    SubmissionError
+        If the files cannot be put into the sandbox.
+    """
+    if sandbox not in SANDBOXES:
+        raise UsageError(f"sandbox: expected one of {', '.join(SANDBOXES)}, got {sandbox!r}")
+    begun = time.monotonic()
+    performance = Performance(steps_of(notebook, lab), files, lab.header.limits, prefix, sandbox)
+    judgement = Judgement(outputs=performance.outputs, notes=performance.notes, suspicions=suspicions_of(notebook, lab))
+    try:
+        performance.perform()
+        found = {check.id: _judge_check(check, performance, seeds, judgement) for check in lab.checks if check.reveal}
+        performance.close()
+        found |= {
+            check.id: _judge_check(check, performance, seeds, judgement) for check in lab.checks if not check.reveal
+        }
+    finally:
+        performance.drop()
+    judgement.results = [found[check.id] for check in lab.checks]
+    judgement.seconds = round(time.monotonic() - begun, 3)
+    return judgement
+
+
+def suspicions_of(notebook: NotebookNode, lab: Lab) -> list[str]:
+    """Return which of the student's cells name something that no answer needs."""
+    found = []
+    for index, cell in enumerate(notebook.cells):
+        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+        words = sorted(set(SUSPICIOUS.findall(cell.source))) if cell.cell_type == "code" else []
+        if words and grade_id not in lab.checks:
+            found.append(f"cell {index + 1} mentions {', '.join(words)}")
+    return found
+
+
+class Student:
+    """What a check calls: `student.encode_e2m1(x)` runs in the kernel and returns data."""
+
+    def __init__(self, check: Check, performance: Performance) -> None:
+        self._check, self._performance = check, performance
+        self._last_name, self._last_call, self._n_answers = check.task, f"{check.task}(…)", 0
+
+    def __getattr__(self, name: str) -> "Function":
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self._check.names:
+            raise CourseError(
+                f"{self._check.id}: expected calls of {self._check.names} only, got {name}; name it in uses="
+            )
+        return Function(self, name)
+
+    def _ask(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], with_args: bool) -> Any:
+        self._last_name, self._last_call = name, verdict.show_call(name, args, kwargs)
+        seconds = self._check.seconds or self._performance.limits.call_seconds
+        request = {"op": "call", "check": self._check.id, "name": name, "args": list(args), "kwargs": kwargs}
+        value = self._performance.call(seconds, **request, with_args=with_args)
+        self._n_answers += 1
+        return value
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function of the student's notebook."""
+
+    _student: Student
+    _name: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it with copies of the arguments and return its value as plain data."""
+        return self._student._ask(self._name, args, kwargs, with_args=False)
+
+    def and_arguments(self, *args: Any, **kwargs: Any) -> Any:
+        """Return (value, arguments as they are after the call)."""
+        return self._student._ask(self._name, args, kwargs, with_args=True)
+
+
+def _judge_check(
+    check: Check, performance: Performance, seeds: Callable[[Check], bytes], judgement: Judgement
+) -> CheckResult:
+    begun, doubtful = time.monotonic(), performance.interrupted
+    status, lines = _ask_check(check, performance, seeds, judgement)
+    if status in ASKED_AGAIN or (doubtful and status not in ("passed", "timed_out")):
+        performance.drop()
+        status, lines = _ask_check(check, performance, seeds, judgement)
+        if status in ASKED_AGAIN:
+            performance.drop()
+    return verdict.result(check, status, lines, time.monotonic() - begun)
+
+
+def _ask_check(
+    check: Check, performance: Performance, seeds: Callable[[Check], bytes], judgement: Judgement
+) -> tuple[str, list[str]]:
+    """Run a check once and return its status and what may be said about it."""
+    student = Student(check, performance)
+    try:
+        check.run(student, Cases(seeds(check)))
+    except Mismatch as mismatch:
+        return "failed", verdict.lines_of_mismatch(check, mismatch)
+    except CallEnded as ended:
+        return ended.status, verdict.lines_of_loss(check, student._last_call, ended.status, str(ended))
+    except Raised as raised:
+        return _when_raised(check, student, raised)
+    except NotDefined:
+        return _when_missing(check, student, performance)
+    except NoValue as none:
+        return "failed", [f"got      {none}"] if check.reveal else [verdict.HIDDEN_TEXTS["failed"]]
+    except AutograderError:
+        raise
+    except Exception as error:
+        return _when_broken(check, student, error, judgement)
+    return "passed", []
+
+
+def _when_raised(check: Check, student: Student, raised: Raised) -> tuple[str, list[str]]:
+    if "NotImplementedError" in raised.kinds:
+        return _when_not_attempted(check, student._last_name)
+    status = "out_of_memory" if "MemoryError" in raised.kinds else "failed"
+    return status, verdict.lines_of_error(check, student._last_call, status, raised)
+
+
+def _when_not_attempted(check: Check, name: str) -> tuple[str, list[str]]:
+    if name == check.task:
+        return "failed", [f"not attempted: {name}, or a task that it calls, still raises NotImplementedError"]
+    return "skipped", [f"needs {name}, which was not attempted"]
+
+
+def _when_missing(check: Check, student: Student, performance: Performance) -> tuple[str, list[str]]:
+    """Say why a function is not there: its cell may have been lost."""
+    name = student._last_name
+    fault = performance.fault_of(name)
+    if fault:
+        return fault, [f"{name} is not defined: its cell {verdict.CELL_WORDS[fault]}"]
+    if name == check.task:
+        return "failed", [f"not attempted: {name} is not defined before this check"]
+    return "skipped", [f"needs {name}, which is not defined before this check"]
+
+
+def _when_broken(check: Check, student: Student, error: Exception, judgement: Judgement) -> tuple[str, list[str]]:
+    """Blame the value if the check had one; a check that fails before any value is broken itself."""
+    if not student._n_answers:
+        raise CourseError(f"{check.id}: expected the check to run, got {type(error).__name__}: {error}") from error
+    judgement.suspicions.append(f"{check.id}: the check could not read a value ({type(error).__name__}); look at both")
+    return "failed", [f"{student._last_name} returned something of another kind than the check expects"]
