@@ -1,5 +1,6 @@
 """The book, built once for all of its tests, served on this machine and read by Chromium."""
 
+import fcntl
 import functools
 import http.server
 import subprocess
@@ -19,14 +20,23 @@ QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgroun
 
 
 @pytest.fixture(scope="session")
-def built(project: Path) -> Path:
-    """The folder of the built pages. Executed chapters are kept between test runs."""
+def built(project: Path, testrun_uid: str) -> Path:
+    """The folder of the built pages, built once for all workers of a run; executed chapters are kept longer."""
     out = project / ".cache" / "book"
     out.mkdir(parents=True, exist_ok=True)
+    mark = out / "test-run"
+    with (out / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a second worker would throw away the pages that the first one serves
+        if not mark.is_file() or mark.read_text() != testrun_uid:
+            build_book(project, out)
+            mark.write_text(testrun_uid)
+    return out / "_build" / "html"
+
+
+def build_book(project: Path, out: Path) -> None:
     command = [sys.executable, project / "book" / "build.py", out]
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return out / "_build" / "html"
 
 
 @pytest.fixture(scope="session")

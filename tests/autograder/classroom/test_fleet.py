@@ -1,5 +1,6 @@
 """A class on real workers: broken submissions, lost workers, interrupts, second runs, other clusters."""
 
+import contextlib
 import copy
 import json
 import os
@@ -147,14 +148,22 @@ def test_regrade_tells_who_changes_by_which_check_and_leaves_the_gradebook_alone
     assert scores(read_outcomes(course, LAB)) == CLASS | {"bo": 1.0}
 
 
+def living_workers() -> list[psutil.Process]:
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # a sandbox's process that has just ended, a zombie included
+            if "spawn_main" in " ".join(process.cmdline()):
+                found.append(process)
+    return found
+
+
 def test_a_worker_that_is_lost_is_replaced_and_nothing_with_it(course, solved):
     for number in range(6):
         hand_in(course, f"s{number}", solved)
 
     def kill_one(outcome) -> None:
         if len(watch.seen) == 1:
-            workers = [p for p in psutil.Process().children(recursive=True) if "spawn_main" in " ".join(p.cmdline())]
-            workers[0].kill()
+            living_workers()[0].kill()
 
     watch = Onlooker(kill_one)
     run = fleet.grade_lab(course, LAB, where=TWO, watch=watch)
