@@ -21,7 +21,7 @@ def feedback(course: Course, lab: str, students: tuple[str, ...]) -> None:
     from autograder.gradebook.feedback import write_feedback
 
     pages = write_feedback(course, lab, students)
-    show.line(f"feedback: {len(pages)} pages under {course.feedback}")
+    show.line(f"feedback: {len(pages)} page{'' if len(pages) == 1 else 's'} under {course.feedback}")
 
 
 @command("report", examples=("autograder report lab02_formats",))
