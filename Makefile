@@ -26,8 +26,9 @@ course: .venv/course  ## set up, build book and labs, grade the sample class, sa
 	autograder feedback $(LAB)
 	autograder report $(LAB)
 	autograder sample-class $(LAB) --verify
-	@printf '\nOpen next:\n  the book    %s\n  the lab     jupyter lab %s\n  the report  %s\n' \
-	  "$(CURDIR)/book/_build/html/index.html" "$(CURDIR)/labs/$(LAB)/$(LAB).ipynb" \
+	@printf '\nOpen next:\n  the book    %s\n  the lab     %s %s\n  the report  %s\n' \
+	  "$(CURDIR)/book/_build/html/index.html" \
+	  "$(CURDIR)/$(BIN)/jupyter lab" "$(CURDIR)/labs/$(LAB)/$(LAB).ipynb" \
 	  "$(CURDIR)/course/.autograder/reports/$(LAB).html"
 
 test: .venv/test lint  ## set up and run every test

@@ -23,7 +23,7 @@
 #
 # **The rules**
 #
-# - NumPy and `labkit` are all you may import; the facts of each format are in `labkit.formats`.
+# - Besides Python's own modules you may import NumPy, Matplotlib, jaxtyping and `labkit`; nothing else is installed where the lab is graded. The facts of each format are in `labkit.formats`.
 # - Run the cells in order. What counts is *Restart Kernel and Run All Cells*.
 # - Each exercise ends in check cells that show a few cases. The grader has more of the same kind: other values, shapes and sizes, never another rule.
 # - Later functions call your earlier ones. Their checks use values at which the usual slips of an earlier function (a tie, the smallest magnitude, a sign) do not show, so such a slip costs its points once. A function that is missing, or wrong for most values, does stop those that build on it.
@@ -31,7 +31,7 @@
 #
 # `labkit validate lab02_formats.ipynb` in a terminal runs every visible case.
 #
-# Letters: $x$ value, $c$ code (0 to 15), $s$ scale of a group, $t$ scale of the tensor, $e$ exponent, $G$ group length.
+# Letters: $x$ value, $c$ code (0 to 15), $s$ scale of a group, $t$ scale of the tensor, $e$ exponent, $b$ bits of an integer code, $G$ group length; `amax` is the largest magnitude, of a group unless said otherwise.
 
 # %%
 import math
@@ -87,8 +87,7 @@ expect_values(tie_codes()[:2], np.array([0, 2]), given=[0.25, 0.75], any_width=T
 # %% [markdown]
 # ### largest_amax (3 points)
 #
-# Let `amax` be the largest magnitude of a group.
-# Its scale is $s = \operatorname{E4M3}(\text{amax}/6)$, so that `amax` lands on 6, the largest value of E2M1.
+# The scale of a group is $s = \operatorname{E4M3}(\text{amax}/6)$, so that `amax` lands on 6, the largest value of E2M1.
 # But E4M3 rounds to nearest, and where it rounds down, `amax` lies beyond $6s$ and is clipped.
 # How large can `amax` be when the scale comes out as $s$?
 #
@@ -263,11 +262,11 @@ expect_raises(ValueError, lambda: encode_e2m1(x), given=x, naming=(1, 0))
 # ### decode_e2m1 (3 points)
 #
 # Return the value of each code, as `float32`, in the shape of `codes`.
-# With exponent bits $E$ above 0 the value is $2^{E-1}(1 + m/2)$; with $E = 0$ it is $m/2$, the subnormal.
+# With exponent field $E$ above 0 and mantissa bit $M$ the magnitude is $2^{E-1}(1 + M/2)$; with $E = 0$ it is $M/2$, the **subnormal** line.
 # Code 8 is −0.0, with its sign.
 # Codes come as `uint8`; one above 15 is refused with a `ValueError` that names its index.
 #
-# By hand: code 13 is `0b1_10_1`: sign 1, $E = 2$, $m = 1$, so $-2^{1} \cdot 1.5 = -3$.
+# By hand: code 13 is `0b1_10_1`: sign 1, $E = 2$, $M = 1$, so $-2^{1} \cdot 1.5 = -3$.
 
 # %% answer="decode_e2m1"
 from fp4kv import decode_e2m1
@@ -835,4 +834,5 @@ expect_values(np.count_nonzero(convict()["swapped_nibbles"]), 1, given="the inpu
 #
 # Save the notebook, restart the kernel, run all cells, and let `labkit validate lab02_formats.ipynb` tell you which visible cases pass.
 # What is still wrong says so in its check cell: the input, what was expected, what came.
+# Then hand in `lab02_formats.ipynb`, under this name, in the way that your course uses.
 # Chapter 2 of the book has the same formats with their derivations and sources.

@@ -26,11 +26,18 @@ def roster(course: Course, csv_file: Path) -> None:
 
 @command(
     "collect",
-    examples=("autograder collect lab02_formats submissions.zip", "autograder collect lab02_formats"),
+    examples=(
+        "autograder collect lab02_formats submissions.zip --due 2027-03-01T12:00",
+        "autograder collect lab02_formats",
+    ),
 )
 @lab_argument
 @click.argument("zip_file", metavar="[ZIP]", type=click.Path(path_type=Path), required=False)
-@click.option("--due", metavar="TIME", help="When it was due (ISO 8601); kept with the assignment for late penalties.")
+@click.option(
+    "--due",
+    metavar="TIME",
+    help="When it was due, as 2027-03-01T12:00 (UTC unless it names a zone); kept for late penalties.",
+)
 def collect(course: Course, lab: str, zip_file: Path | None, due: str | None) -> Exit:
     """Bring submissions into the course.
 
@@ -49,7 +56,9 @@ def collect(course: Course, lab: str, zip_file: Path | None, due: str | None) ->
     return Exit.NO if found.refused else Exit.YES
 
 
-@command("sample-class", examples=("autograder sample-class lab02_formats",))
+@command(
+    "sample-class", examples=("autograder sample-class lab02_formats", "autograder sample-class lab02_formats --verify")
+)
 @lab_argument
 @click.option("--verify", is_flag=True, help="Write nothing; compare the grades with the expected ones.")
 def sample_class(course: Course, lab: str, verify: bool) -> Exit:

@@ -21,7 +21,7 @@ def feedback(course: Course, lab: str, students: tuple[str, ...]) -> None:
     from autograder.gradebook.feedback import write_feedback
 
     pages = write_feedback(course, lab, students)
-    show.line(f"feedback: {len(pages)} pages under {course.feedback}")
+    show.line(f"feedback: {len(pages)} page{'' if len(pages) == 1 else 's'} under {course.feedback}")
 
 
 @command("report", examples=("autograder report lab02_formats",))
@@ -52,7 +52,11 @@ def report(course: Course, lab: str) -> None:
 @lab_argument
 @click.option("--format", "form", type=click.Choice(["csv", "canvas", "moodle"]), default="csv", show_default=True)
 @click.option("--title", metavar="TEXT", help="The column's title in the LMS. Default: the lab's name.")
-@click.option("--to", type=click.Path(path_type=Path, allow_dash=True), help="The file; - is standard output.")
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="The file; - is standard output. Default: below course/.autograder/exports.",
+)
 def export(course: Course, lab: str, form: str, title: str | None, to: Path | None) -> None:
     """Write the points as a CSV file for the LMS.
 

@@ -29,7 +29,8 @@ class InertExporter(HTMLExporter):  # type: ignore[misc]  # nbconvert has no typ
     @default("template_paths")  # type: ignore[untyped-decorator]
     def _template_paths(self, prune: bool = True, root_dirs: list[str] | None = None) -> list[str]:
         usual: list[str] = super()._template_paths(prune, root_dirs)
-        return [str(TEMPLATES / self.template_name), *usual]
+        # nbgrader's folders too, by the name that ours extends: feedback/index.html.j2
+        return [str(TEMPLATES / self.template_name), *usual, *self.extra_template_basedirs]
 
 
 def use_in_formgrader() -> None:

@@ -1,7 +1,7 @@
 """From untrusted bytes to the released notebook with the student's cells in it.
 
-Reading the folder stands in `intake_folder`, reading a notebook in `intake_parse`, and the rules by
-which cells are matched and repaired in `intake_fit`.
+`folder` reads what was handed in, `parse` a notebook of it; `match` says which cell is which, and `fit`
+holds the rules by which cells are repaired.
 """
 
 import unicodedata

@@ -14,6 +14,8 @@ from matplotlib.figure import Figure
 # What a colour of the plots is called in the style sheet `css/tokens.css`.
 VARIABLES = {colour: f"--course-{name}" for name, colour in plotting.COLOURS.items()}
 
+WIDTH_INCHES = 5.2  # words of 11 points stay above 10 pixels when a screen of 400 pixels shrinks the figure
+
 IDENTIFIER = re.compile(r'\b(id|xlink:href|href)="(#?)([^"]+)"')
 REFERENCE = re.compile(r"url\(#([^)]+)\)")
 METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
@@ -21,6 +23,7 @@ METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 
 def show(figure: Figure, alt: str) -> None:
     """Display a figure inline with its alternative text, and close it."""
+    figure.set_size_inches(WIDTH_INCHES, figure.get_figheight())
     display({"text/html": f'<div class="course-plot">{themed_svg(figure, alt)}</div>', "text/plain": alt}, raw=True)
     plt.close(figure)
 

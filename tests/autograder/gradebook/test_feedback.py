@@ -69,6 +69,11 @@ def test_page_shows_verdicts_points_and_comments(released_course, solved):
     for part in ("expected 3", "got      4", "halve-values: failed, 0 of 2 points", "Well <strong>said</strong>"):
         assert part in page, part
     assert "a hidden case gave another" in page
+    outline = BeautifulSoup(page, "html.parser").find(id="toc")
+    listed = [item.get_text() for item in outline.find_all("ul")[0].find_all("li")]
+    lost = ["halve-values", "halve-refuses", "halve_all-values", "halvings-count"]
+    assert [text.split(":")[0] for text in listed] == lost
+    assert "explain-why: 1.5 of " in outline.get_text()
     for hidden in ("3.25", "-1.125", "17.5", "40.625"):
         assert hidden not in text_of(page), hidden
 

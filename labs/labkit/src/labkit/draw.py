@@ -53,7 +53,7 @@ def draw_byte(byte: int, *, axes: Axes | None = None) -> Axes:
             colour = COLOURS[tints[field]]
             axes.add_patch(Rectangle((left + 0.04, 0), 0.92, 1, facecolor=colour, alpha=0.25, edgecolor=colour))
             axes.text(left + 0.5, 0.5, str(byte >> (half + bit) & 1), ha="center", va="center", fontweight="bold")
-            axes.text(left + 0.5, 1.1, str(half + bit), ha="center", va="bottom", color=COLOURS["muted"], fontsize=8)
+            axes.text(left + 0.5, 1.1, str(half + bit), ha="center", va="bottom", color=COLOURS["muted"], fontsize=9)
         axes.text(6 - half, -0.15, element, ha="center", va="top")
     _strip(axes, xticks=[], ylim=(-0.6, 1.5))
     axes.set(xlim=(0, 8), aspect="equal")
