@@ -7,6 +7,7 @@ other answer needs, so what they deserve is the maximum less the checks that cal
 
 import copy
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -109,7 +110,7 @@ def make_class(course: Course, name: str) -> list[Sample]:
     """
     lab = load_lab(course, name)
     solved = _solved_answers(course, lab)
-    wrong = _misconceptions(read_planted(course.solutions / "planted" / f"{name}.py"))
+    wrong = _misconceptions(lab, read_planted(course.solutions / "planted" / f"{name}.py"))
     full = sum(check.points for check in lab.checks)
     samples = [Sample("untouched", _bytes(lab.released), 0.0), Sample("perfect", _hand_in(lab, solved), full)]
     for answer in wrong:
@@ -179,18 +180,21 @@ def _got(course: Course, name: str, student: str) -> str:
     return f"{outcome.score:g}" if outcome.state == "graded" else "not graded"
 
 
-def _misconceptions(planted: list[Planted]) -> list[Planted]:
-    """Return wrong answers, each to another task as long as there are tasks."""
-    rounds: dict[str, int] = {}
+def _misconceptions(lab: Lab, planted: list[Planted]) -> list[Planted]:
+    """Return wrong answers, each to another task as long as there are tasks, those worth most first."""
+    worth = {check.task: sum(other.points for other in lab.checks if other.task == check.task) for check in lab.checks}
+    rounds: Counter[str] = Counter()
     ranked = []
     for answer in planted:
         if not answer.is_right:
-            rounds[answer.task] = rounds.get(answer.task, 0) + 1
-            ranked.append((rounds[answer.task], answer))
-    chosen = [answer for _, answer in sorted(ranked, key=lambda pair: pair[0])][:N_MISCONCEPTIONS]
-    if len(chosen) < N_MISCONCEPTIONS or len({answer.name for answer in chosen}) < len(chosen):
+            rounds[answer.task] += 1
+            ranked.append(((rounds[answer.task], -worth[answer.task]), answer))
+    by_name: dict[str, Planted] = {}  # a name is the student's id: the first answer keeps it
+    for _, answer in sorted(ranked, key=lambda pair: pair[0]):
+        by_name.setdefault(answer.name, answer)
+    if len(by_name) < N_MISCONCEPTIONS:
         raise CourseError(f"planted answers: expected {N_MISCONCEPTIONS} wrong ones with different names")
-    return chosen
+    return list(by_name.values())[:N_MISCONCEPTIONS]
 
 
 def _solved_answers(course: Course, lab: Lab) -> dict[str, str]:
