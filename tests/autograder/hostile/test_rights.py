@@ -85,6 +85,27 @@ def test_right_answer_counts_however_it_is_written(try_cells, answer):
     assert set(trial.message.values()) == {""}
 
 
+def test_cell_that_makes_errors_of_warnings_costs_other_answers_nothing(try_cells):
+    strict = "import warnings\nwarnings.simplefilter('error')\nnp.seterr(all='raise')"
+    careless = "def double(x):\n    np.float32(1e-30) * np.float32(1e-30)\n    return 2 * x"
+    talkative = "def total(x):\n    warnings.warn('careful')\n    return float(np.sum(x))"
+    trial = try_cells(careless, talkative, before=strict)
+    assert (trial.points("double"), trial.points("total")) == (3, 3), trial.text
+
+
+def test_answer_may_make_errors_of_warnings_itself(try_cells):
+    double = """
+np.seterr(all="raise")
+def double(x):
+    try:
+        np.float32(1) / np.float32(0)
+    except FloatingPointError:
+        return 2 * x
+"""
+    trial = try_cells(double)
+    assert trial.points("double") == 3, trial.text
+
+
 def test_outputs_are_kept_as_plain_data(try_cells):
     trial = try_cells(
         before="print('out')\nimport sys\nprint('err', file=sys.stderr)\n1 + 1",
