@@ -94,6 +94,20 @@ LATER = {
 }
 
 
+ODD = {
+    "no names": "get_ipython().user_ns |= {1: 2, 'double-shown': 3, '': None}",
+    "lies about its class": "class Odd:\n    __class__ = property(lambda self: 1 / 0)\nodd = Odd()",
+    "lies about its size": "class Odd(np.ndarray):\n    nbytes = property(lambda self: 1 / 0)\n"
+    "odd = np.zeros(3).view(Odd)",
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_global_costs_later_answers_nothing(try_cells, odd):
+    trial = try_cells(before=ODD[odd], between=ODD[odd])
+    assert (trial.points("double"), trial.points("total")) == (3, 3), trial.text
+
+
 @pytest.mark.parametrize("later", LATER)
 def test_later_cell_takes_nothing_from_an_answer(try_cells, later):
     double = "def helper(x):\n    return np.add(x, x)\ndef double(x):\n    return helper(x)"
