@@ -20,6 +20,7 @@ from autograder.errors import AutograderError, CourseError, SandboxError, Submis
 from autograder.intake import Intake, Submission, take_in
 from autograder.intake.match import grade_id, is_check, is_locked
 from autograder.judging.judge import Judgement, judge
+from autograder.judging.verdict import whole_seconds
 from autograder.lab import Lab
 from autograder.outcome import CheckResult, Outcome
 
@@ -66,7 +67,7 @@ def grade(
     require_a_check_for_every_cell(lab)
     give = seeds_from(seeds, lab, student, taken.digest) if isinstance(seeds, bytes) else seeds
     graded = _grade(taken, lab, student, give, prefix, sandbox)
-    graded.outcome.seconds = round(time.monotonic() - begun, 3)
+    graded.outcome.seconds = whole_seconds(time.monotonic() - begun)
     return graded
 
 

@@ -376,9 +376,9 @@ x = np.float32([17, 19, -17, 1.0625])
 expect_values(round_to_e4m3(x), np.float32([16, 20, -16, 1]), given=x)
 
 # %% check="round_to_e4m3-subnormal"
-"""Below 2^-6 the steps stay 2^-9."""
-x = np.float32([0.0025, 0.0011, 0.0149])
-expect_values(round_to_e4m3(x), np.float32([1, 1, 8]) * np.float32(2**-9), given=x)
+"""Below 2^-6 the steps stay 2^-9, and -0.0 stays -0.0."""
+x = np.float32([0.0025, 0.0011, 0.0149, -0.0])
+expect_values(round_to_e4m3(x), np.float32([1, 1, 8, -0.0]) * np.float32(2**-9), given=x, signed_zeros=True)
 
 # %% check="round_to_e4m3-saturates"
 """Values from 240 to 448 are still exact steps; above 448 everything is 448."""
@@ -419,9 +419,11 @@ amax = np.float32([448, 448.00003, 3.5, 3.5000002])
 expect_values(ue8m0_exponent(amax), np.array([0, 1, -7, -6]), given=amax, any_width=True)
 
 # %% check="ue8m0_exponent-floor"
-"""What is smaller than 1e-4 counts as 1e-4, zero included."""
+"""What is smaller than 1e-4 counts as 1e-4, zero included; what is no magnitude is refused."""
 amax = np.float32([0.0, 1e-30])
 expect_values(ue8m0_exponent(amax), np.array([-22, -22]), given=amax, any_width=True)
+amax = np.float32([1.0, 2.0, -3.0])
+expect_raises(ValueError, lambda: ue8m0_exponent(amax), given=amax, naming=(2,))
 
 # %% [markdown]
 # ### quantise_e2m1 (8 points)

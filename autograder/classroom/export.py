@@ -11,15 +11,27 @@ from dataclasses import replace
 
 from autograder.classroom.plan import read_outcomes
 from autograder.course import Course
+from autograder.errors import UsageError
 from autograder.gradebook.marks import Mark, points_text, read_marks
 
 Row = Iterable[str]
 
 
 def gather(course: Course, lab: str) -> list[Mark]:
-    """Return the marks of a lab; whoever was not graded has no score, whatever the gradebook holds."""
+    """Return the marks of a lab; whoever was not graded has no score, whatever the gradebook holds.
+
+    Raises
+    ------
+    UsageError
+        If the course has no students.
+    """
     not_graded = {outcome.student for outcome in read_outcomes(course, lab) if outcome.state == "not_graded"}
-    return [replace(mark, score=None) if mark.student in not_graded else mark for mark in read_marks(course, lab)]
+    marks = read_marks(course, lab)
+    if not marks:  # a mistyped --course, as a rule
+        raise UsageError(
+            f"{lab}: expected students in the gradebook of {course.root}, found none; run: autograder roster"
+        )
+    return [replace(mark, score=None) if mark.student in not_graded else mark for mark in marks]
 
 
 def as_csv(marks: list[Mark], title: str) -> str:

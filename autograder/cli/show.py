@@ -92,7 +92,7 @@ def outcome(found: "Outcome") -> None:
     for label, texts in (("note", found.notes), ("suspicion", found.suspicions)):
         for text in texts:
             line(f"{label}: {text}")
-    line(f"\n{found.score:g} of {found.max_score:g} points in {found.seconds:.1f} s")
+    line(f"\n{found.score:g} of {found.max_score:g} points in {found.seconds:.0f} s")
 
 
 def class_run(run: "ClassRun") -> None:

@@ -5,15 +5,20 @@ what his own functions seem to return. Requests are messages of a type of their 
 channel, so they do not pass through IPython's cell machinery, and a broken one loses no answer.
 """
 
+import builtins
 import importlib
 import itertools
+import warnings
 from typing import Any
+
+import numpy as np
 
 from . import values
 
 MESSAGE, REPLY = "judge_request", "judge_reply"
 KNOWN_PACKAGE = "labkit"
 MISSING = object()
+LARGE_BYTES = 1 << 20
 
 
 class Port:
@@ -22,30 +27,49 @@ class Port:
     def __init__(self, namespace: dict[str, Any]) -> None:
         self.namespace = namespace
         self.bound: dict[tuple[str, str], Any] = {}
+        self.meanings: dict[str, dict[str, Any]] = {}
         self.kept: dict[int, Any] = {}
         self.numbers = itertools.count()
 
     def answer(self, request: bytes) -> bytes:
         """Run one request and return the reply as bytes, whatever the student's code does."""
-        limit = None
         try:
-            asked = values.decode(request, lambda number, _: self.kept[number], find_type)
-            limit = asked["max_bytes"]
-            return values.encode(getattr(self, "_" + asked["op"])(asked), limit, self._keep)
+            try:
+                return self._answer(request)
+            except (FloatingPointError, Warning):  # a cell made errors of warnings, in the whole kernel
+                with np.errstate(all="ignore"), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    return self._answer(request)
         except BaseException as error:  # SystemExit and KeyboardInterrupt are answers too
             return values.encode(description_of(error))
 
+    def _answer(self, request: bytes) -> bytes:
+        asked = values.decode(request, lambda number, _: self.kept[number], find_type)
+        return values.encode(getattr(self, "_" + asked["op"])(asked), asked["max_bytes"], self._keep)
+
     def _bind(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Remember the functions that a check will call, as they are at this place."""
+        """Remember the functions that a check will call, and what all names mean at this place."""
         for name in asked["names"]:
             self.bound[asked["check"], name] = self.namespace.get(name, MISSING)
+        self.meanings[asked["check"]] = {name: value for name, value in self.namespace.items() if not _is_large(value)}
         return {"value": None}
 
     def _call(self, asked: dict[str, Any]) -> dict[str, Any]:
         target = self.bound.get((asked["check"], asked["name"]), MISSING)
         if target is MISSING:
             return {"missing": asked["name"]}
+        self._restore(asked["check"])
         return self._run(target, asked)
+
+    def _restore(self, check: str) -> None:
+        """Give names the meanings that they had at the place of a check.
+
+        A later cell may have changed or deleted what the function calls, or named a thing of its own `max`.
+        """
+        meanings = self.meanings[check]
+        for name in vars(builtins).keys() - meanings.keys():
+            self.namespace.pop(name, None)
+        self.namespace.update(meanings)
 
     def _method(self, asked: dict[str, Any]) -> dict[str, Any]:
         return self._run(getattr(asked["object"], asked["name"]), asked)
@@ -61,6 +85,12 @@ class Port:
         number = next(self.numbers)
         self.kept[number] = thing
         return number
+
+
+def _is_large(value: Any) -> bool:
+    """Say whether a value should not outlive its name: the sandbox's memory is limited."""
+    is_array = issubclass(type(value), np.ndarray)  # isinstance would ask the value itself
+    return is_array and np.ndarray.nbytes.__get__(value) > LARGE_BYTES
 
 
 def find_type(module: str, name: str) -> Any:

@@ -67,6 +67,8 @@ def read_folder(folder: Path) -> Submission:
         raise SubmissionError(f"submission: expected a folder, got {_kind(folder)} ({error.strerror})") from None
     try:
         return _Reader().read(top)
+    except OSError as error:
+        raise SubmissionError(f"submission: expected a readable folder, got {error.strerror}") from None
     finally:
         os.close(top)
 
@@ -80,7 +82,10 @@ def read_notebook(path: Path) -> Submission:
         If there is no such file, or it is too large.
     """
     try:
-        with path.open("rb") as source:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as source:
+            mode = os.fstat(source.fileno()).st_mode
+            if not stat.S_ISREG(mode):  # a pipe without a writer would be waited for
+                raise SubmissionError(f"notebook: expected a file, got {str(path)!r}, which is {_name_of(mode)}")
             data = source.read(MAX_NOTEBOOK_BYTES + 1)
     except OSError as error:
         raise SubmissionError(f"notebook: expected a file, got {str(path)!r} ({error.strerror})") from None
@@ -126,6 +131,8 @@ class _Reader:
             return
         try:
             self._read_level(below, f"{path}/", depth + 1)
+        except OSError as error:
+            self.notes.append(f"{path!a}: left out, it cannot be listed ({error.strerror})")
         finally:
             os.close(below)
 

@@ -4,7 +4,8 @@
 values may be quoted. Then the outputs are closed, for this kernel and every later one, and the
 hidden checks run: of what that kernel says only verdicts leave. What a hidden check gives away
 is its status, one of the words below, and its time rounded up to a power of two: a few bits for each check and
-submission, which no grader that reports a verdict can avoid. No value, message, exception, class
+submission, which no grader that reports a verdict can avoid. The time of a submission is told in whole seconds,
+or it would tell what was rounded off. No value, message, exception, class
 name, output or note of a student's code passes.
 
 *Statuses.* `passed`: all that the check asked for. `failed`: a wrong value, an exception, or a
@@ -103,7 +104,7 @@ def judge(
     finally:
         performance.drop()
     judgement.results = [found[check.id] for check in lab.checks]
-    judgement.seconds = round(time.monotonic() - begun, 3)
+    judgement.seconds = verdict.whole_seconds(time.monotonic() - begun)
     return judgement
 
 

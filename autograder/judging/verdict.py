@@ -55,6 +55,15 @@ def shown_seconds(check: Check, seconds: float) -> float:
     return float(2 ** max(0, math.ceil(math.log2(max(seconds, 1.0)))))
 
 
+def whole_seconds(seconds: float) -> float:
+    """Return the time of a whole submission, rounded up: hidden checks are part of it.
+
+    >>> whole_seconds(3.2)
+    4.0
+    """
+    return float(math.ceil(seconds))
+
+
 def lines_of_mismatch(check: Check, mismatch: Mismatch) -> list[str]:
     """Return given, expected and got, if the check may reveal them."""
     return mismatch.lines() if check.reveal else [HIDDEN_TEXTS["failed"]]

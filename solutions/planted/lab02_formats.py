@@ -383,6 +383,22 @@ def decode_e2m1(codes):
     return np.where(codes < 8, values[codes & 7], -values[codes & 7])
 
 
+# %% wrong="decode_e2m1" name="sixteen_codes_and_one" loses="decode_e2m1-refuses"
+# Takes > 16 for > 15.
+def decode_e2m1(codes):
+    if np.any(codes > 16):
+        raise ValueError(f"no code at {np.argwhere(codes > 16)[0].tolist()}")
+    return np.concatenate([formats.E2M1_VALUES, -formats.E2M1_VALUES])[codes % 16]
+
+
+# %% wrong="decode_e2m1" name="names_the_largest" loses="decode_e2m1-refuses"
+# Names where the largest number is, not where the first is that is no code.
+def decode_e2m1(codes):
+    if np.any(codes > 15):
+        raise ValueError(f"no code at {tuple(map(int, np.unravel_index(codes.argmax(), codes.shape)))}")
+    return np.concatenate([formats.E2M1_VALUES, -formats.E2M1_VALUES])[codes]
+
+
 # %% right="decode_e2m1" name="fields"
 # Takes the fields apart and puts a float together.
 def decode_e2m1(codes):
@@ -458,6 +474,22 @@ def pack_nibbles(codes):
     return codes[..., 0::2] | codes[..., 1::2] << 4
 
 
+# %% wrong="pack_nibbles" name="sixteen_codes_and_one" loses="pack_nibbles-refuses"
+# Takes > 16 for > 15.
+def pack_nibbles(codes):
+    if codes.shape[-1] % 2 or np.any(codes > 16):
+        raise ValueError("an odd width, or a number that is no code")
+    return codes[..., 0::2] | codes[..., 1::2] << 4
+
+
+# %% wrong="pack_nibbles" name="looks_at_the_low_halves" loses="pack_nibbles-refuses"
+# Looks for numbers that are no codes among the even elements only.
+def pack_nibbles(codes):
+    if codes.shape[-1] % 2 or np.any(codes[..., 0::2] > 15):
+        raise ValueError("an odd width, or a number that is no code")
+    return codes[..., 0::2] | codes[..., 1::2] << 4
+
+
 # %% right="pack_nibbles" name="arithmetic"
 # Pairs as an axis of their own, then 1 and 16 as weights.
 def pack_nibbles(codes):
@@ -479,6 +511,15 @@ def pack_nibbles(codes):
             raise ValueError(f"no code near {index}")
         packed[index] = 16 * high + low
     return packed
+
+
+# %% right="pack_nibbles" name="pairs_as_words"
+# Reads each pair as one 16-bit word and folds it.
+def pack_nibbles(codes):
+    if codes.ndim == 0 or codes.shape[-1] % 2 or np.any(codes > 15):
+        raise ValueError("an odd width, or a number that is no code")
+    words = np.ascontiguousarray(codes).view("<u2")
+    return (words | words >> 4).astype(np.uint8)
 
 
 # %% wrong="unpack_nibbles" name="swapped" loses="unpack_nibbles-order"
@@ -612,6 +653,29 @@ def round_to_e4m3(x):
     return np.copysign(np.rint(size / step) * step, x).astype(np.float32)
 
 
+# %% wrong="round_to_e4m3" name="positive_zero" loses="round_to_e4m3-subnormal"
+# Takes the sign from a comparison, which sees none in -0.0.
+def round_to_e4m3(x):
+    bad = np.argwhere(~np.isfinite(x)).tolist()
+    if bad:
+        raise ValueError(f"not finite at {tuple(bad[0])}")
+    size = np.minimum(np.abs(x).astype(np.float64), 448)
+    step = np.maximum(2.0 ** (np.frexp(size)[1] - 4.0), 2.0**-9)
+    return (np.where(x < 0, -1, 1) * np.rint(size / step) * step).astype(np.float32)
+
+
+# %% wrong="round_to_e4m3" name="float32_first" loses="round_to_e4m3-nearest"
+# Rounds to float32 first, which makes a tie of a float64 beside one.
+def round_to_e4m3(x):
+    x = np.asarray(x, np.float32)
+    bad = np.argwhere(~np.isfinite(x)).tolist()
+    if bad:
+        raise ValueError(f"not finite at {tuple(bad[0])}")
+    size = np.minimum(np.abs(x), np.float32(448))
+    step = np.maximum(2.0 ** (np.frexp(size)[1] - 4.0), 2.0**-9)
+    return np.copysign(np.rint(size / step) * step, x).astype(np.float32)
+
+
 # %% right="round_to_e4m3" name="grid"
 # Looks for the nearest in the list of all values, the even one of two.
 def round_to_e4m3(x):
@@ -656,6 +720,9 @@ def round_to_e4m3(x):
 # %% wrong="ue8m0_exponent" name="float32_logarithm" loses="ue8m0_exponent-powers"
 # The logarithm of a float32 is rounded to the whole number that it lies beside.
 def ue8m0_exponent(amax):
+    bad = np.argwhere(~np.isfinite(amax) | (amax < 0)).tolist()
+    if bad:
+        raise ValueError(f"no magnitude at {tuple(bad[0])}")
     amax = np.maximum(np.float32(amax), np.float32(1e-4))
     return np.ceil(np.log2(amax / np.float32(448))).astype(np.int32)
 
@@ -663,12 +730,18 @@ def ue8m0_exponent(amax):
 # %% wrong="ue8m0_exponent" name="floor_rule" loses="ue8m0_exponent-smallest ue8m0_exponent-powers"
 # The rule of MXFP8: the exponent of amax less that of 448, which lets the largest elements clip.
 def ue8m0_exponent(amax):
+    bad = np.argwhere(~np.isfinite(amax) | (amax < 0)).tolist()
+    if bad:
+        raise ValueError(f"no magnitude at {tuple(bad[0])}")
     return np.frexp(np.maximum(amax, 1e-4))[1] - 1 - 8
 
 
 # %% wrong="ue8m0_exponent" name="strict" loses="ue8m0_exponent-powers"
 # Takes < for ≤: an amax that fits exactly gets one more.
 def ue8m0_exponent(amax):
+    bad = np.argwhere(~np.isfinite(amax) | (amax < 0)).tolist()
+    if bad:
+        raise ValueError(f"no magnitude at {tuple(bad[0])}")
     mantissa, exponent = np.frexp(np.maximum(amax, 1e-4))
     return exponent - 9 + (mantissa >= 0.875)
 
@@ -676,6 +749,9 @@ def ue8m0_exponent(amax):
 # %% wrong="ue8m0_exponent" name="biased" loses="ue8m0_exponent-smallest ue8m0_exponent-powers ue8m0_exponent-floor"
 # Returns the byte that is stored, with its bias of 127.
 def ue8m0_exponent(amax):
+    bad = np.argwhere(~np.isfinite(amax) | (amax < 0)).tolist()
+    if bad:
+        raise ValueError(f"no magnitude at {tuple(bad[0])}")
     mantissa, exponent = np.frexp(np.maximum(amax, 1e-4))
     return exponent - 9 + (mantissa > 0.875) + 127
 
@@ -683,6 +759,9 @@ def ue8m0_exponent(amax):
 # %% wrong="ue8m0_exponent" name="only_zero" loses="ue8m0_exponent-floor"
 # Looks after zero alone; other tiny groups choose tiny scales.
 def ue8m0_exponent(amax):
+    bad = np.argwhere(~np.isfinite(amax) | (amax < 0)).tolist()
+    if bad:
+        raise ValueError(f"no magnitude at {tuple(bad[0])}")
     mantissa, exponent = np.frexp(np.where(amax == 0, 1e-4, amax))
     return exponent - 9 + (mantissa > 0.875)
 
@@ -690,12 +769,34 @@ def ue8m0_exponent(amax):
 # %% wrong="ue8m0_exponent" name="to_nearest" loses="ue8m0_exponent-smallest ue8m0_exponent-powers"
 # Rounds the exponent to the nearest.
 def ue8m0_exponent(amax):
+    bad = np.argwhere(~np.isfinite(amax) | (amax < 0)).tolist()
+    if bad:
+        raise ValueError(f"no magnitude at {tuple(bad[0])}")
     return np.rint(np.log2(np.maximum(amax, 1e-4).astype(np.float64) / 448)).astype(np.int64)
+
+
+# %% wrong="ue8m0_exponent" name="takes_anything" loses="ue8m0_exponent-floor"
+# Lets NaN, infinity and negative numbers through.
+def ue8m0_exponent(amax):
+    mantissa, exponent = np.frexp(np.maximum(np.abs(amax), 1e-4))
+    return exponent - 9 + (mantissa > 0.875)
+
+
+# %% wrong="ue8m0_exponent" name="room_for_512" loses="ue8m0_exponent-smallest ue8m0_exponent-powers"
+# Takes 512, the next power of two, for 448.
+def ue8m0_exponent(amax):
+    bad = np.argwhere(~np.isfinite(amax) | (amax < 0)).tolist()
+    if bad:
+        raise ValueError(f"no magnitude at {tuple(bad[0])}")
+    return np.ceil(np.log2(np.maximum(amax, 1e-4).astype(np.float64) / 512)).astype(np.int64)
 
 
 # %% right="ue8m0_exponent" name="float64_logarithm"
 # In float64 the logarithm tells neighbours of float32 apart; one comparison on each side makes sure.
 def ue8m0_exponent(amax):
+    bad = np.argwhere(~np.isfinite(amax) | (amax < 0)).tolist()
+    if bad:
+        raise ValueError(f"no magnitude at {tuple(bad[0])}")
     amax = np.maximum(np.asarray(amax, np.float64), 1e-4)
     e = np.ceil(np.log2(amax / 448)).astype(np.int64)
     e = np.where(amax > 448 * 2.0**e, e + 1, e)
@@ -705,6 +806,9 @@ def ue8m0_exponent(amax):
 # %% right="ue8m0_exponent" name="loops"
 # Walks up from the floor until there is room.
 def ue8m0_exponent(amax):
+    bad = np.argwhere(~np.isfinite(amax) | (amax < 0)).tolist()
+    if bad:
+        raise ValueError(f"no magnitude at {tuple(bad[0])}")
     exponents = np.zeros(amax.shape, np.int64)
     for index in np.ndindex(*amax.shape):
         size, e = max(float(amax[index]), 1e-4), -22
@@ -712,6 +816,16 @@ def ue8m0_exponent(amax):
             e += 1
         exponents[index] = e
     return exponents
+
+
+# %% right="ue8m0_exponent" name="bits"
+# Reads the exponent from the bits of a float64, one more unless the mantissa is zero.
+def ue8m0_exponent(amax):
+    bad = np.argwhere(~np.isfinite(amax) | (amax < 0)).tolist()
+    if bad:
+        raise ValueError(f"no magnitude at {tuple(bad[0])}")
+    bits = (np.maximum(np.asarray(amax, np.float64), 1e-4) / 448).view(np.int64)
+    return (bits >> 52) - 1023 + (bits << 12 != 0)
 
 
 # %% wrong="quantise_e2m1" name="per_tensor" loses="quantise_e2m1-scales quantise_e2m1-division quantise_e2m1-tensor_scale"
@@ -928,6 +1042,22 @@ def quantise_e2m1(x, scale_rule=ScaleRule.GROUP):
     return QuantisedE2M1(codes, scales, float(t))
 
 
+# %% wrong="quantise_e2m1" name="tensor_scale_under_either_rule" loses="quantise_e2m1-scales"
+# Returns the tensor scale of the second rule under the first rule too.
+def quantise_e2m1(x, scale_rule=ScaleRule.GROUP):
+    x = np.asarray(x, np.float32)
+    bad = np.argwhere(~np.isfinite(x)).tolist()
+    if bad or x.shape[-1] % 16:
+        raise ValueError(f"not finite at {tuple(bad[0])}" if bad else f"a width of {x.shape[-1]}")
+    groups = x.reshape(*x.shape[:-1], -1, 16)
+    amax = np.abs(groups).max(axis=-1)
+    stored = np.maximum(amax.max() / np.float32(2688), formats.FLOAT32_TINY)
+    t = stored if scale_rule is ScaleRule.TENSOR_AND_GROUP else np.float32(1)
+    scales = round_to_e4m3(np.clip(amax / np.float32(6) / t, 2.0**-9, 448))
+    steps = np.maximum(scales * t, formats.FLOAT32_TINY)
+    return QuantisedE2M1(encode_e2m1(groups / steps[..., None]).reshape(x.shape), scales, float(stored))
+
+
 # %% right="quantise_e2m1" name="float64"
 # Everything in float64, rounded where the record wants float32.
 def quantise_e2m1(x, scale_rule=ScaleRule.GROUP):
@@ -963,6 +1093,23 @@ def quantise_e2m1(x, scale_rule=ScaleRule.GROUP):
         scales[index] = round_to_e4m3(np.array([wanted], np.float32))[0]
         codes[where] = encode_e2m1(x[where] / max(scales[index] * t, np.float32(2.0**-149)))
     return QuantisedE2M1(codes, scales, float(t))
+
+
+# %% right="quantise_e2m1" name="split_and_stacked"
+# Splits the last axis into columns; the magnitude as the larger of both ends; a plain tuple.
+def quantise_e2m1(x, scale_rule=ScaleRule.GROUP):
+    x = np.asarray(x, np.float32)
+    bad = np.argwhere(~np.isfinite(x)).tolist()
+    if bad or x.shape[-1] % 16:
+        raise ValueError(f"not finite at {tuple(bad[0])}" if bad else f"a width of {x.shape[-1]}")
+    groups = np.stack(np.split(x, x.shape[-1] // 16, axis=-1), axis=-2)
+    amax = np.maximum(groups.max(axis=-1), -groups.min(axis=-1))
+    t = np.float32(1)
+    if scale_rule.name == "TENSOR_AND_GROUP":
+        t = np.float32(max(float(amax.max()) / 2688, float(formats.FLOAT32_TINY)))
+    scales = round_to_e4m3(np.maximum(amax / np.float32(6) / t, np.float32(2.0**-9)))
+    steps = np.maximum(scales * t, formats.FLOAT32_TINY)
+    return encode_e2m1(groups / steps[..., None]).reshape(x.shape), scales, t
 
 
 # %% wrong="quantise_int" name="one_level_too_many" loses="quantise_int-symmetric quantise_int-ties"
@@ -1175,6 +1322,44 @@ def quantise_int(x, bits, group, axis=-1, symmetric=True):
     )
 
 
+# %% wrong="quantise_int" name="scales_from_1e-8" loses="quantise_int-constant"
+# Keeps scales above 1e-8, so that small groups become zeros.
+def quantise_int(x, bits, group, axis=-1, symmetric=True):
+    x = np.asarray(x, np.float32)
+    bad = np.argwhere(~np.isfinite(x)).tolist()
+    if bad or bits not in formats.INTEGER_BITS or x.shape[axis] % group:
+        raise ValueError(f"not finite at {tuple(bad[0])}" if bad else "no such width")
+    place = axis % x.ndim
+    groups = x.astype(np.float64).reshape(*x.shape[:place], -1, group, *x.shape[place + 1 :])
+    low, high = groups.min(place + 1, keepdims=True), groups.max(place + 1, keepdims=True)
+    levels = 2 ** (bits - 1) - 1 if symmetric else 2**bits - 1
+    if symmetric:
+        high, low = np.maximum(high, -low), np.zeros_like(low)
+    scales = np.maximum(np.float32((high - low) / levels), np.float32(1e-8))
+    codes = np.rint((groups - low) / scales).astype(np.int16)
+    scales, minimums = scales.squeeze(place + 1), np.float32(low).squeeze(place + 1)
+    return QuantisedInt(codes.reshape(x.shape), scales, minimums, group, axis)
+
+
+# %% wrong="quantise_int" name="signed_bytes" loses="quantise_int-affine"
+# Puts affine codes of 8 bits into signed bytes, where those above 127 turn negative.
+def quantise_int(x, bits, group, axis=-1, symmetric=True):
+    x = np.asarray(x, np.float32)
+    bad = np.argwhere(~np.isfinite(x)).tolist()
+    if bad or bits not in formats.INTEGER_BITS or x.shape[axis] % group:
+        raise ValueError(f"not finite at {tuple(bad[0])}" if bad else "no such width")
+    place = axis % x.ndim
+    groups = x.astype(np.float64).reshape(*x.shape[:place], -1, group, *x.shape[place + 1 :])
+    low, high = groups.min(place + 1, keepdims=True), groups.max(place + 1, keepdims=True)
+    levels = 2 ** (bits - 1) - 1 if symmetric else 2**bits - 1
+    if symmetric:
+        high, low = np.maximum(high, -low), np.zeros_like(low)
+    scales = np.maximum(np.float32((high - low) / levels), formats.FLOAT32_TINY)
+    codes = np.rint((groups - low) / scales).astype(np.int8).astype(np.int16)
+    scales, minimums = scales.squeeze(place + 1), np.float32(low).squeeze(place + 1)
+    return QuantisedInt(codes.reshape(x.shape), scales, minimums, group, axis)
+
+
 # %% right="quantise_int" name="float32_moved_axis"
 # In float32, with the axis moved to the end and back.
 def quantise_int(x, bits, group, axis=-1, symmetric=True):
@@ -1218,6 +1403,25 @@ def quantise_int(x, bits, group, axis=-1, symmetric=True):
         for member, value in zip(members, values):
             codes[member] = round((value - low) / float(scales[index]))
     return QuantisedInt(codes, scales, minimums, group, axis)
+
+
+# %% right="quantise_int" name="axis_from_the_front"
+# Returns the axis counted from the front.
+def quantise_int(x, bits, group, axis=-1, symmetric=True):
+    x = np.asarray(x, np.float32)
+    bad = np.argwhere(~np.isfinite(x)).tolist()
+    if bad or bits not in formats.INTEGER_BITS or x.shape[axis] % group:
+        raise ValueError(f"not finite at {tuple(bad[0])}" if bad else "no such width")
+    place = axis % x.ndim
+    groups = x.astype(np.float64).reshape(*x.shape[:place], -1, group, *x.shape[place + 1 :])
+    low, high = groups.min(place + 1, keepdims=True), groups.max(place + 1, keepdims=True)
+    levels = 2 ** (bits - 1) - 1 if symmetric else 2**bits - 1
+    if symmetric:
+        high, low = np.maximum(high, -low), np.zeros_like(low)
+    scales = np.maximum(np.float32((high - low) / levels), formats.FLOAT32_TINY)
+    codes = np.rint((groups - low) / scales).astype(np.int16)
+    scales, minimums = scales.squeeze(place + 1), np.float32(low).squeeze(place + 1)
+    return QuantisedInt(codes.reshape(x.shape), scales, minimums, group, place)
 
 
 # %% wrong="dequantise" name="tile" loses="dequantise-e2m1"
@@ -1274,6 +1478,29 @@ def dequantise(quantised):
     return (minimums + quantised.codes * scales).astype(np.float32)
 
 
+# %% wrong="dequantise" name="three_bits" loses="dequantise-e2m1"
+# Looks the magnitude up itself and forgets bit 3, the sign.
+def dequantise(quantised):
+    if isinstance(quantised, QuantisedE2M1):
+        scales = np.repeat(quantised.scales, 16, axis=-1) * np.float32(quantised.tensor_scale)
+        return formats.E2M1_VALUES[quantised.codes & 7] * scales
+    scales = np.repeat(quantised.scales, quantised.group, quantised.axis)
+    minimums = np.repeat(quantised.minimums, quantised.group, quantised.axis)
+    return (minimums + quantised.codes * scales).astype(np.float32)
+
+
+# %% wrong="dequantise" name="axis_from_the_front" loses="dequantise-axis snr_by_bits-widths snr_by_bits-affine"
+# Splits shapes at `axis` and `axis + 1`, which counts from the end for an axis of -1.
+def dequantise(quantised):
+    if isinstance(quantised, QuantisedE2M1):
+        scales = np.repeat(quantised.scales, 16, axis=-1) * np.float32(quantised.tensor_scale)
+        return (decode_e2m1(quantised.codes) * scales).astype(np.float32)
+    codes, scales, minimums, group, axis = quantised
+    groups = codes.reshape(*codes.shape[:axis], -1, group, *codes.shape[axis + 1 :])
+    values = np.expand_dims(minimums, axis + 1) + groups * np.expand_dims(scales, axis + 1)
+    return values.reshape(codes.shape).astype(np.float32)
+
+
 # %% right="dequantise" name="loops"
 # One element after the other.
 def dequantise(quantised):
@@ -1303,6 +1530,21 @@ def dequantise(quantised):
     values = groups * np.expand_dims(quantised.scales.astype(np.float64), axis + 1)
     values = values * quantised.tensor_scale if is_e2m1 else values + np.expand_dims(quantised.minimums, axis + 1)
     return values.reshape(codes.shape).astype(np.float32)
+
+
+# %% right="dequantise" name="moved_axis"
+# Moves the axis to the end and works on groups there.
+def dequantise(quantised):
+    is_e2m1 = isinstance(quantised, QuantisedE2M1)
+    codes = decode_e2m1(quantised.codes) if is_e2m1 else quantised.codes
+    group, axis = (16, -1) if is_e2m1 else (quantised.group, quantised.axis)
+    scales = np.moveaxis(quantised.scales, axis, -1)[..., None].astype(np.float64)
+    moved = np.moveaxis(codes, axis, -1)
+    values = moved.reshape(*scales.shape[:-1], group) * scales
+    values = (
+        values * quantised.tensor_scale if is_e2m1 else values + np.moveaxis(quantised.minimums, axis, -1)[..., None]
+    )
+    return np.moveaxis(values.reshape(moved.shape), -1, axis).astype(np.float32)
 
 
 # %% wrong="snr_db" name="turned_over" loses="snr_db-decibels snr_db-exact"
@@ -1345,6 +1587,24 @@ def snr_db(x, approximation):
 # A small number keeps the division from zero and the answer from infinity.
 def snr_db(x, approximation):
     return float(10 * np.log10(np.sum(x**2) / (np.sum((x - approximation) ** 2) + 1e-12)))
+
+
+# %% wrong="snr_db" name="rounded" loses="snr_db-decibels"
+# Rounds to a tenth of a decibel.
+def snr_db(x, approximation):
+    error = np.asarray(x, np.float64) - approximation
+    if not np.any(error):
+        return math.inf
+    return round(10 * math.log10(np.sum(np.square(x, dtype=np.float64)) / np.sum(error**2)), 1)
+
+
+# %% wrong="snr_db" name="of_the_approximation" loses="snr_db-decibels"
+# Compares the error with the energy of the approximation.
+def snr_db(x, approximation):
+    error = np.asarray(x, np.float64) - approximation
+    if not np.any(error):
+        return math.inf
+    return 10 * math.log10(np.sum(np.square(approximation, dtype=np.float64)) / np.sum(error**2))
 
 
 # %% right="snr_db" name="norms"
@@ -1401,6 +1661,23 @@ def snr_by_bits(x, bits=(8, 6, 4, 3, 2), symmetric=True):
 # Compares the data with codes.
 def snr_by_bits(x, bits=(8, 6, 4, 3, 2), symmetric=True):
     return [snr_db(x, quantise_int(x, b, 32, symmetric=symmetric).codes) for b in bits]
+
+
+# %% wrong="snr_by_bits" name="swapped_arguments" loses="snr_by_bits-widths snr_by_bits-affine"
+# Hands the approximation over as the data.
+def snr_by_bits(x, bits=formats.INTEGER_BITS, symmetric=True):
+    return [snr_db(dequantise(quantise_int(x, b, 32, symmetric=symmetric)), x) for b in bits]
+
+
+# %% wrong="snr_by_bits" name="what_the_parts_said" loses="snr_by_bits-widths snr_by_bits-affine"
+# Notes what snr_db returned to others and returns the last of it.
+def snr_db(x, approximation, honest=snr_db, noted=[]):
+    noted.append(honest(x, approximation))
+    return noted[-1]
+
+
+def snr_by_bits(x, bits=formats.INTEGER_BITS, symmetric=True):
+    return snr_db.__defaults__[1][-len(bits) :]
 
 
 # %% right="snr_by_bits" name="array"

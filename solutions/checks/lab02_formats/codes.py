@@ -120,8 +120,9 @@ def code_eight_is_negative_zero(student: Any, cases: Any) -> None:
 def no_code_above_fifteen(student: Any, cases: Any) -> None:
     """A number above 15 is no code: a ValueError names its index."""
     codes = cases.rng.integers(0, 16, (3, 4)).astype(np.uint8)
-    where = tuple(int(cases.rng.integers(n)) for n in codes.shape)
-    codes[where] = cases.rng.integers(16, 256)
+    codes[2, cases.rng.integers(4)] = 255  # not the first
+    where = (int(cases.rng.integers(2)), int(cases.rng.integers(4)))
+    codes[where] = 16
     expect_raises(ValueError, lambda: student.decode_e2m1(codes), given=codes, naming=where)
 
 
@@ -159,8 +160,9 @@ def odd_widths_and_no_codes_are_refused(student: Any, cases: Any) -> None:
     """An odd number of codes, or a number that is no code, is refused with a ValueError."""
     odd = np.zeros((3, int(2 * cases.rng.integers(1, 5) + 1)), np.uint8)
     expect_raises(ValueError, lambda: student.pack_nibbles(odd), given=f"shape {odd.shape}")
-    codes = np.uint8([1, 2, 3, int(cases.rng.integers(16, 256))])
-    expect_raises(ValueError, lambda: student.pack_nibbles(codes), given=codes)
+    for wrong in (16, int(cases.rng.integers(17, 256))):
+        for codes in (np.uint8([1, 2, 3, wrong]), np.uint8([wrong, 2, 3, 1])):
+            expect_raises(ValueError, lambda codes=codes: student.pack_nibbles(codes), given=codes)
 
 
 @check(

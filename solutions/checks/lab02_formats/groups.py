@@ -28,7 +28,7 @@ BESIDE_A_SCALE_TIE = np.nextafter(np.float32(6 * 1.1875), np.float32(0))
 @check(
     "quantise_e2m1-scales",
     points=2,
-    catches="takes one scale for the tensor, groups of another length, or a maximum without magnitudes",
+    catches="takes one scale for the tensor, groups of another length, a maximum without magnitudes, or a t of its own",
     hint="reshape to (..., groups, 16) and take the largest magnitude of each group",
 )
 def each_group_has_its_scale(student: Any, cases: Any) -> None:
@@ -38,7 +38,9 @@ def each_group_has_its_scale(student: Any, cases: Any) -> None:
     peak = cases.rng.integers(0, 16, amax.shape)
     np.put_along_axis(x, peak[..., None], signed(cases, amax)[..., None], -1)
     x = np.float32(x).reshape(2, 3, 64)
-    expect_values(_e2m1(student.quantise_e2m1(x)).scales, quantise_e2m1(x).scales, given=x)
+    got = _e2m1(student.quantise_e2m1(x))
+    expect_values(got.scales, quantise_e2m1(x).scales, given=x)
+    expect_values(got.tensor_scale, 1.0, given="ScaleRule.GROUP, which has no tensor scale", any_width=True)
 
 
 @check(

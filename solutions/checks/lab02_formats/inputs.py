@@ -32,11 +32,13 @@ def signed(cases: Any, magnitudes: Any) -> np.ndarray:
     return np.asarray(magnitudes) * cases.rng.choice([-1, 1], np.shape(magnitudes))
 
 
-def expect_refused(cases: Any, call: Any, shape: tuple[int, int] = (3, 5)) -> None:
-    """Expect a ValueError that names the first element which is not finite."""
-    for wrong in (np.nan, np.inf, -np.inf):
+def expect_refused(
+    cases: Any, call: Any, shape: tuple[int, int] = (3, 5), wrong: tuple[float, ...] = (np.nan, np.inf, -np.inf)
+) -> None:
+    """Expect a ValueError that names the first element which is wrong: by default, not finite."""
+    for value in wrong:
         x = np.float32(cases.rng.uniform(1, 2, shape))
         where = (int(cases.rng.integers(shape[0])), int(cases.rng.integers(2, shape[1])))  # no number of a group
         x[-1, -1] = np.nan  # not the first, unless it is drawn too
-        x[where] = wrong
-        expect_raises(ValueError, lambda x=x: call(x), given=f"{wrong} at {where} in shape {shape}", naming=where)
+        x[where] = value
+        expect_raises(ValueError, lambda x=x: call(x), given=f"{value} at {where} in shape {shape}", naming=where)

@@ -101,7 +101,7 @@ def _show_layout(layout: tuple[Any, ...]) -> str:
 @check(
     "quantise_int-constant",
     points=1,
-    catches="divides zero by zero",
+    catches="divides zero by zero, or takes small groups for zeros",
     hint="a scale is never smaller than formats.FLOAT32_TINY",
 )
 def constant_groups_are_exact(student: Any, cases: Any) -> None:
@@ -111,6 +111,9 @@ def constant_groups_are_exact(student: Any, cases: Any) -> None:
     _expect_positive(got.scales, given=x)
     expect_values(got.minimums, x[:, ::8], given=x)
     expect_values(got.codes, np.zeros((2, 24), np.int16), given=x)
+    tiny = x * np.float32(2.0**-80)
+    scales = quantise_int(tiny, 8, 24).scales
+    expect_close(as_integers(student.quantise_int(tiny, 8, 24)).scales, scales, scales / 8, given=tiny)  # any levels do
     zeros = as_integers(student.quantise_int(x[0, :8], 6, 8))
     _expect_positive(zeros.scales, given=x[0, :8])
     expect_values(zeros.codes, np.zeros(8, np.int16), given=x[0, :8])

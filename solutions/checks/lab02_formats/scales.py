@@ -29,6 +29,9 @@ def normal_values_take_eight_steps(student: Any, cases: Any) -> None:
     x = signed(cases, magnitudes).astype(np.float32).reshape(5, 12).T
     expect_values(student.round_to_e4m3(x), round_to_e4m3(x), given=x)
 
+    x = ties[::2] * (1 + 1e-12)  # ties to float32, which would round first
+    expect_values(student.round_to_e4m3(x), round_to_e4m3(x), given=x)
+
 
 @check(
     "round_to_e4m3-ties",
@@ -46,14 +49,17 @@ def scale_ties_go_to_the_even_mantissa(student: Any, cases: Any) -> None:
 @check(
     "round_to_e4m3-subnormal",
     points=1,
-    catches="flushes values below 2^-6 to zero, or goes on with finer steps",
-    hint="a step is never smaller than 2^-9",
+    catches="flushes values below 2^-6 to zero, goes on with finer steps, or drops the sign of -0.0",
+    hint="a step is never smaller than 2^-9; np.copysign gives a zero its sign",
 )
 def small_values_keep_the_smallest_step(student: Any, cases: Any) -> None:
-    """Below 2^-6 the steps stay 2^-9."""
+    """Below 2^-6 the steps stay 2^-9, and -0.0 stays -0.0."""
     steps = cases.rng.integers(0, 8, 20) + cases.rng.uniform(-0.45, 0.45, 20)
     x = signed(cases, np.append(np.abs(steps), [0.4995, 0.5005]) * 2.0**-9).astype(np.float32)
     expect_values(student.round_to_e4m3(x), round_to_e4m3(x), given=x)
+
+    zeros = np.float32([0.0, -0.0])
+    expect_values(student.round_to_e4m3(zeros), zeros, given=zeros, signed_zeros=True)
 
 
 @check(
@@ -108,13 +114,15 @@ def exact_powers_are_not_missed(student: Any, cases: Any) -> None:
 @check(
     "ue8m0_exponent-floor",
     points=1,
-    catches="takes the logarithm of zero, or lets tiny groups choose tiny scales",
-    hint="raise amax to 1e-4 first",
+    catches="takes the logarithm of zero, lets tiny groups choose tiny scales, or takes what is no magnitude",
+    hint="raise amax to 1e-4, but first look for what is negative or not finite",
 )
 def small_groups_count_as_the_floor(student: Any, cases: Any) -> None:
-    """What is smaller than 1e-4 counts as 1e-4, zero included."""
+    """What is smaller than 1e-4 counts as 1e-4, zero included; what is no magnitude is refused."""
     amax = np.float32([0.0, formats.FLOAT32_TINY, 1e-30, *10.0 ** cases.rng.uniform(-20, -4.5, 4), 1e-4])
     expect_values(student.ue8m0_exponent(amax), ue8m0_exponent(amax), given=amax, any_width=True)
+
+    expect_refused(cases, student.ue8m0_exponent, wrong=(np.nan, np.inf, -1.0))
 
 
 def _e4m3_ties(values: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ import pytest
 from autograder import cli
 from autograder.classroom import export, roster
 from autograder.classroom.roster import Person
+from autograder.cli.command import Exit
 from autograder.gradebook.marks import Mark, opened
 from autograder.outcome import Outcome
 
@@ -79,6 +80,14 @@ def test_gather_reads_points_of_judge_and_person_from_the_gradebook(course):
 
 def test_whoever_was_not_graded_exports_a_blank_whatever_the_gradebook_holds(course):
     assert {mark.student: mark.final for mark in export.gather(course, LAB)} == {"ada": 3.5, "bo": None, "cy": None}
+
+
+def test_a_course_without_students_is_no_export(tmp_path, project, capsys):
+    """A mistyped folder is not made and not called a success."""
+    mistyped = tmp_path / "curse"
+    assert cli.run(["export", "lab02_formats", "--course", str(mistyped)]) == Exit.USAGE
+    assert f"expected students in the gradebook of {mistyped}" in capsys.readouterr().err
+    assert not (mistyped / ".autograder" / "exports").exists()
 
 
 def test_the_command_writes_where_it_says(course, capsys):

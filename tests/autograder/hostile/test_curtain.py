@@ -85,6 +85,7 @@ def test_time_of_a_hidden_check_is_rounded_to_powers_of_two(try_cells):
     seconds = {result.id: result.seconds for result in trial.judgement.results}
     assert seconds["double-hidden"] in (1.0, 2.0, 4.0)
     assert seconds["double-shown"] < 1
+    assert trial.judgement.seconds % 1 == 0, "the time of all would tell what was rounded off"
 
 
 def test_revealed_check_shows_input_expected_got_and_hint(try_cells):

@@ -101,6 +101,12 @@ def other(ring): return len(ring.items)
     assert ask(check, source, uses=("other",))[0].status == "passed"
 
 
+def test_object_that_is_no_data_is_called_by_its_own_name(ask):
+    source = "class Ring: pass\ndef task(x): return Ring()"
+    result, _ = ask(lambda student, cases: expect_values(student.task(1), 1, given=1), source)
+    assert "got      an object of type Ring" in result.message
+
+
 def test_expected_error_is_recognised_across_the_wall(ask):
     def check(student, cases):
         expect_raises(ValueError, lambda: student.task(np.nan), given=np.nan, naming="nan")

@@ -85,6 +85,62 @@ def test_right_answer_counts_however_it_is_written(try_cells, answer):
     assert set(trial.message.values()) == {""}
 
 
+LATER = {
+    "deleted": "del np, double, total, helper",
+    "changed": "np = helper = double = 0",
+    "builtins hidden": "float = len = sum = None",
+    "reset": "%reset -f",
+    "large": "big = np.zeros(1 << 21)\ndel np",
+}
+
+
+ODD = {
+    "no names": "get_ipython().user_ns |= {1: 2, 'double-shown': 3, '': None}",
+    "lies about its class": "class Odd:\n    __class__ = property(lambda self: 1 / 0)\nodd = Odd()",
+    "lies about its size": "class Odd(np.ndarray):\n    nbytes = property(lambda self: 1 / 0)\n"
+    "odd = np.zeros(3).view(Odd)",
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_global_costs_later_answers_nothing(try_cells, odd):
+    trial = try_cells(before=ODD[odd], between=ODD[odd])
+    assert (trial.points("double"), trial.points("total")) == (3, 3), trial.text
+
+
+@pytest.mark.parametrize("later", LATER)
+def test_later_cell_takes_nothing_from_an_answer(try_cells, later):
+    double = "def helper(x):\n    return np.add(x, x)\ndef double(x):\n    return helper(x)"
+    trial = try_cells(double, after=LATER[later])
+    assert (trial.points("double"), trial.points("total")) == (3, 3), trial.text
+
+
+def test_helper_may_be_defined_after_the_check(try_cells):
+    trial = try_cells("def double(x): return helper(x)", after="def helper(x):\n    return x + x")
+    assert trial.points("double") == 3, trial.text
+
+
+def test_cell_that_makes_errors_of_warnings_costs_other_answers_nothing(try_cells):
+    strict = "import warnings\nwarnings.simplefilter('error')\nnp.seterr(all='raise')"
+    careless = "def double(x):\n    np.float32(1e-30) * np.float32(1e-30)\n    return 2 * x"
+    talkative = "def total(x):\n    warnings.warn('careful')\n    return float(np.sum(x))"
+    trial = try_cells(careless, talkative, before=strict)
+    assert (trial.points("double"), trial.points("total")) == (3, 3), trial.text
+
+
+def test_answer_may_make_errors_of_warnings_itself(try_cells):
+    double = """
+np.seterr(all="raise")
+def double(x):
+    try:
+        np.float32(1) / np.float32(0)
+    except FloatingPointError:
+        return 2 * x
+"""
+    trial = try_cells(double)
+    assert trial.points("double") == 3, trial.text
+
+
 def test_outputs_are_kept_as_plain_data(try_cells):
     trial = try_cells(
         before="print('out')\nimport sys\nprint('err', file=sys.stderr)\n1 + 1",

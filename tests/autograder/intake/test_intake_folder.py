@@ -123,6 +123,32 @@ def test_read_notebook_takes_one_file(tmp_path):
     assert read_notebook(path).files == {"mine.ipynb": b"{}"}
 
 
+@pytest.mark.parametrize("name", ["pipe", "/dev/zero"])
+def test_read_notebook_waits_for_no_pipe_and_no_device(tmp_path, name):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SubmissionError, match=r"which is a (pipe|device)"):
+        read_notebook(tmp_path / name)
+
+
+def test_folder_that_cannot_be_listed_costs_itself_alone(tmp_path, monkeypatch):
+    """Its listing is refused here by a patch: root may list everything."""
+    (tmp_path / "lab.ipynb").write_bytes(b"{}")
+    (tmp_path / "locked").mkdir()
+    locked, entries = (tmp_path / "locked").stat().st_ino, intake_folder._entries
+
+    def refusing(folder):
+        if os.fstat(folder).st_ino == locked:
+            raise PermissionError(13, "Permission denied")
+        return entries(folder)
+
+    monkeypatch.setattr(intake_folder, "_entries", refusing)
+    found = read_folder(tmp_path)
+    assert found.files == {"lab.ipynb": b"{}"}
+    assert found.notes == ("'locked': left out, it cannot be listed (Permission denied)",)
+    with pytest.raises(SubmissionError, match="expected a readable folder"):
+        read_folder(tmp_path / "locked")
+
+
 def test_read_notebook_refuses_an_oversize_file(tmp_path, monkeypatch):
     monkeypatch.setattr(intake_folder, "MAX_NOTEBOOK_BYTES", 3)
     path = tmp_path / "mine.ipynb"
