@@ -164,7 +164,7 @@ def _cell_list(document: dict[str, Any], notes: list[str]) -> list[Any]:
 
 def _looks_like_4(cells: list[Any]) -> bool:
     return all(
-        isinstance(cell, dict) and cell.get("cell_type") in KINDS and isinstance(cell.get("source"), str | list)
+        isinstance(cell, dict) and _text(cell.get("cell_type")) in KINDS and isinstance(cell.get("source"), str | list)
         for cell in cells
     )
 
@@ -182,7 +182,7 @@ def _cell(index: int, item: dict[str, Any], notes: list[str]) -> Cell:
         index,
         _text(item.get("id")),
         _text(_dict(metadata.get("nbgrader")).get("grade_id")),
-        KINDS.get(kind, "raw") if isinstance(kind, str) else "raw",
+        KINDS.get(_text(kind), "raw"),
         _well_formed(_text(source), index, notes),
         _attachments(item.get("attachments")),
     )

@@ -10,13 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext
 
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT / "book"), str(PROJECT / "book" / "_ext")]  # as the build itself does
-
-CHROMIUM = "/usr/bin/chromium"
-QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 
 
 @pytest.fixture(scope="session")
@@ -54,15 +51,6 @@ class SilentHandler(http.server.SimpleHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Keep the test's output clean."""
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    """A browser for all tests."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -59,17 +59,10 @@ def wait_until_up(address: str, process: subprocess.Popen, log: Path) -> None:
 
 @pytest.mark.browser
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # playwright leaves its pipes to the garbage collector
-def test_jupyterlab_opens_the_lab_without_a_kernel_dialog(server):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    browser_path = shutil.which("chromium")
-    if browser_path is None:
-        pytest.skip("no chromium on this machine")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page()
-        page.goto(f"{server}/lab/tree/{LAB}.ipynb?token={TOKEN}")
-        page.wait_for_function(KERNEL_IS_IDLE, timeout=START_SECONDS * 1000)
-        assert page.locator(".jp-Dialog").count() == 0
-        assert page.locator(".jp-Notebook .jp-Cell").count() > 0
-        browser.close()
+def test_jupyterlab_opens_the_lab_without_a_kernel_dialog(server, chromium):
+    page = chromium.new_page()
+    page.goto(f"{server}/lab/tree/{LAB}.ipynb?token={TOKEN}")
+    page.wait_for_function(KERNEL_IS_IDLE, timeout=START_SECONDS * 1000)
+    assert page.locator(".jp-Dialog").count() == 0
+    assert page.locator(".jp-Notebook .jp-Cell").count() > 0
+    page.close()

@@ -71,7 +71,6 @@ IN_CELL = {  # a cell of its own, between the two tasks: the functions stay usab
         "print([child.wait() for child in children])",
         None,
     ),
-    "fork bomb": ("import os\nwhile True: os.fork()", "took too long|ran out of memory"),
     "thread bomb": ("import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(9,)).start()", ""),
     "inode bomb": ("import time\nfor n in range(10**7): open(f'/tmp/{n}', 'w').close()", "ended the kernel"),
     "file bomb": ("with open('/tmp/big', 'wb') as f:\n    while True: f.write(bytes(1 << 20))", ""),
@@ -96,6 +95,15 @@ def test_cell_costs_itself_alone(try_cells, cell):
     assert (trial.points("double"), trial.points("total")) == (3, 3), trial.text
     assert bool(trial.judgement.notes) == bool(words), trial.text
     assert re.search(words, "".join(trial.judgement.notes)) and re.search(words, trial.printed(5))
+
+
+def test_fork_bomb_costs_itself_alone(try_cells):
+    trial = try_cells(between="import os\nwhile True: os.fork()", patient=False)
+    assert (trial.points("double"), trial.points("total")) == (3, 3), trial.text
+    told = "".join(trial.judgement.notes) + trial.printed(
+        5
+    )  # who meets the limit first, the cell or a child, is chance
+    assert re.search("took too long|ran out of memory|Resource temporarily unavailable", told), trial.text
 
 
 def test_memory_of_children_counts_as_one(try_cells):

@@ -4,7 +4,7 @@ import json
 
 import nbformat
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -127,6 +127,7 @@ FUZZ = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], dea
 
 
 @FUZZ
+@example(data=b'{"cells":[{"cell_type":[]}]}')
 @given(data=st.binary(max_size=200) | DOCUMENTS.map(lambda document: json.dumps(document).encode()))
 def test_any_bytes_give_a_notebook_or_a_reason(released, data):
     try:
