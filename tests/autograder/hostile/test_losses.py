@@ -100,10 +100,8 @@ def test_cell_costs_itself_alone(try_cells, cell):
 def test_fork_bomb_costs_itself_alone(try_cells):
     trial = try_cells(between="import os\nwhile True: os.fork()", patient=False)
     assert (trial.points("double"), trial.points("total")) == (3, 3), trial.text
-    told = "".join(trial.judgement.notes) + trial.printed(
-        5
-    )  # who meets the limit first, the cell or a child, is chance
-    assert re.search("took too long|ran out of memory|Resource temporarily unavailable", told), trial.text
+    # Who meets the limit first, the cell or a child of it, is chance: the cell is stopped, or it prints the error.
+    assert re.search("took too long|ran out of memory|Resource temporarily unavailable", trial.text), trial.text
 
 
 def test_memory_of_children_counts_as_one(try_cells):
