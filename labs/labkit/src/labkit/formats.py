@@ -31,6 +31,12 @@ E2M1_TIES: Final = _constant(0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0)
 E2M1_MAX: Final = 6.0
 """The largest value: code 7, `0b0_11_1`."""
 
+E2M1_MEAN_SQUARE_ERRORS: Final = _constant(0.0209, 0.0209, 0.0208, 0.0208, 0.0592, 0.0832, 0.2092, 0.1802)
+"""What (x - x̂)² averages for codes 0 to 7, in units of s², when groups of 16 Gaussian values have their own scale.
+
+Measured on 6.4 million values; a test measures it again. A value spread evenly over its cell would have 1/48 for the
+first four and 1/16, 1/12, 1/4 after them: Gaussian values are more frequent at the near end of a cell."""
+
 # E4M3 (ml_dtypes: float8_e4m3fn): 1 sign, 4 exponent, 3 mantissa bits, bias 7; no infinity, one NaN per sign.
 E4M3_MAX: Final = 448.0
 """The largest value, 1.75 · 2^8. An ordinary cast makes NaN of anything above 464; we saturate."""
@@ -90,6 +96,15 @@ class ScaleRule(enum.Enum):
     TENSOR_AND_GROUP = "one float32 scale for the tensor, one E4M3 scale per group"
 
 
+class Granularity(enum.Enum):
+    """Which elements of a tensor of shape (tokens, channels) share one scale."""
+
+    TENSOR = "all of them"
+    TOKEN = "the channels of one token"
+    CHANNEL = "the tokens of one channel"
+    GROUP = "16 neighbouring channels of one token"
+
+
 class QuantisedE2M1(NamedTuple):
     """An array as E2M1 codes, one E4M3 scale per 16 of them, and a tensor scale (1.0 under `GROUP`).
 
@@ -114,3 +129,10 @@ class QuantisedInt(NamedTuple):
     minimums: Float32[np.ndarray, "*groups"]
     group: int
     axis: int
+
+
+class Cached(NamedTuple):
+    """What a cache gives back for a tensor, and what it stores for that: all bits, metadata included."""
+
+    decoded: Float32[np.ndarray, "T D"]
+    bits_per_element: float

@@ -1,0 +1,94 @@
+"""Ways to store a cache, from FP16 down to two bits, each as one function from an array to what comes back.
+
+    for scheme in SCHEMES:
+        decoded = scheme.round_trip(keys)          float32, the shape of keys
+        scheme.name, scheme.bits_per_element       "E2M1, E4M3 per 16", 4.5
+
+Groups run along the last axis, whose length must be a multiple of 32. The functions are those of lab 2.
+"""
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple
+
+import numpy as np
+from jaxtyping import Float32
+
+from labkit.block_formats import round_trip_fp8, round_trip_mxfp4
+from labkit.formats import GROUP_LENGTH, INTEGER_BITS, UE8M0_GROUP_LENGTH
+from labkit.given.lab02 import (
+    decode_e2m1,
+    dequantise,
+    encode_e2m1,
+    quantise_e2m1,
+    quantise_int,
+    round_to_e4m3,
+    ue8m0_exponent,
+)
+
+Array = Float32[np.ndarray, "... n"]
+
+INTEGER_GROUP_LENGTH: Final = 32
+"""Elements under one float32 scale of the integers here: bits + 32/32 per element."""
+
+
+class Placement(enum.Enum):
+    """Which half of a cache is quantised."""
+
+    KEYS = "keys only"
+    VALUES = "values only"
+    BOTH = "keys and values"
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """One way to store an array: what it is called and drawn with, what it costs, and what comes back."""
+
+    name: str
+    colour: str
+    bits_per_element: float
+    round_trip: Callable[[Array], Array]
+
+
+class SweepRow(NamedTuple):
+    """One measurement of a sweep: the relative error of the attention output under one scheme and placement."""
+
+    scheme: str
+    placement: Placement
+    bits_per_element: float
+    error: float
+
+
+def _fp16(x: Array) -> Array:
+    return x.astype(np.float16).astype(np.float32)
+
+
+def _integers(bits: int, x: Array) -> Array:
+    return dequantise(quantise_int(x, bits, group=INTEGER_GROUP_LENGTH))
+
+
+def _e2m1(x: Array) -> Array:
+    return dequantise(quantise_e2m1(x))
+
+
+def _mxfp4(x: Array) -> Array:
+    return round_trip_mxfp4(x, encode_e2m1, decode_e2m1)
+
+
+def _fp8(x: Array) -> Array:
+    return round_trip_fp8(x, round_to_e4m3, ue8m0_exponent)
+
+
+SCHEMES: Final = (
+    Scheme("FP16", "exact", 16.0, _fp16),
+    Scheme("FP8, UE8M0 per 32", "e4m3", 8 + 8 / UE8M0_GROUP_LENGTH, _fp8),
+    *(
+        Scheme(f"INT{bits}", "integer", bits + 32 / INTEGER_GROUP_LENGTH, partial(_integers, bits))
+        for bits in INTEGER_BITS
+    ),
+    Scheme("E2M1, E4M3 per 16", "e2m1", 4 + 8 / GROUP_LENGTH, _e2m1),
+    Scheme("MXFP4", "mxfp4", 4 + 8 / UE8M0_GROUP_LENGTH, _mxfp4),
+)
+"""The baseline and the course's formats: INT8 to INT2 are symmetric, with one float32 scale per 32 elements."""

@@ -1,0 +1,116 @@
+"""Tasks of `lab03_errors` on attention itself: weights, outputs, and how far a quantised cache moves them.
+
+Letters: `q k v` query, key, value; `p` attention weights; `T` tokens, `D` head width of keys, `E` of values,
+`n` queries.
+"""
+
+import numpy as np
+from jaxtyping import Bool, Float, Float32, Float64, Int
+from labkit.schemes import SCHEMES, Placement, SweepRow
+
+
+def attention_weights(
+    q: Float[np.ndarray, "*heads n D"],
+    keys: Float[np.ndarray, "*heads T D"],
+    is_visible: Bool[np.ndarray, "n T"] | None = None,
+) -> Float64[np.ndarray, "*heads n T"]:
+    """Return the softmax of q·k / √D over the keys that each query sees.
+
+    Everything is computed in float64, and no logit is too large: the weights of one query are finite and add up to 1.
+    A key that a query does not see has weight 0, whatever the logits. Without `is_visible` every key is seen.
+
+    Raises
+    ------
+    ValueError
+        If a query sees no key; the message names the first such query.
+
+    Example
+    -------
+    >>> attention_weights(np.array([[2.0, 0.0]]), np.array([[0.0, 0.0], [1.0, 5.0]])).round(3)
+    array([[0.196, 0.804]])
+    """
+    logits = np.asarray(q, np.float64) @ np.asarray(keys, np.float64).swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    if is_visible is not None:
+        blind = np.flatnonzero(~is_visible.any(axis=-1))
+        if blind.size:
+            raise ValueError(f"is_visible: expected a key for every query, got none for query {blind[0]}")
+        logits = np.where(is_visible, logits, -np.inf)
+
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def attend(
+    q: Float[np.ndarray, "*heads n D"],
+    keys: Float[np.ndarray, "*heads T D"],
+    values: Float[np.ndarray, "*heads T E"],
+    is_visible: Bool[np.ndarray, "n T"] | None = None,
+) -> Float64[np.ndarray, "*heads n E"]:
+    """Return the attention output of each query: values averaged with its weights, in float64.
+
+    Raises
+    ------
+    ValueError
+        If a query sees no key; the message names the first such query.
+
+    Example
+    -------
+    >>> attend(np.array([[2.0, 0.0]]), np.array([[0.0, 0.0], [1.0, 5.0]]), np.array([[10.0], [20.0]])).round(3)
+    array([[18.044]])
+    """
+    return np.asarray(attention_weights(q, keys, is_visible) @ np.asarray(values, np.float64))
+
+
+def attention_error_sweep(
+    q: Float32[np.ndarray, "*heads n D"],
+    keys: Float32[np.ndarray, "*heads T D"],
+    values: Float32[np.ndarray, "*heads T E"],
+    is_visible: Bool[np.ndarray, "n T"] | None = None,
+) -> list[SweepRow]:
+    """Return the relative error of the output for each scheme of `SCHEMES` and each placement, in their order.
+
+    The error is √(Σ(ô - o)² / Σo²) over all heads, queries and channels; o comes from the cache as it was given,
+    ô from the cache with its keys, its values, or both replaced by what the scheme gives back.
+    """
+    exact = attention_weights(q, keys, is_visible)
+    output = exact @ values
+
+    rows = []
+    for scheme in SCHEMES:
+        weights = attention_weights(q, scheme.round_trip(keys), is_visible)
+        decoded = scheme.round_trip(values)
+        outputs = {
+            Placement.KEYS: weights @ values,
+            Placement.VALUES: exact @ decoded,
+            Placement.BOTH: weights @ decoded,
+        }
+        for placement in Placement:
+            error = np.linalg.norm(outputs[placement] - output) / np.linalg.norm(output)
+            rows.append(SweepRow(scheme.name, placement, scheme.bits_per_element, float(error)))
+    return rows
+
+
+def span_rank(weights: Float[np.ndarray, "n T"], span_tokens: int, right: int) -> Int[np.ndarray, " n"]:
+    """Return where the right span stands among all spans, by attention mass: 1 is first.
+
+    The context is cut into spans of `span_tokens`; span j holds tokens j · span_tokens and those after it. The rank
+    is one more than the number of spans with more mass than span `right`.
+
+    Raises
+    ------
+    ValueError
+        If `span_tokens` does not divide T, or there is no span `right`.
+
+    Example
+    -------
+    >>> span_rank(np.array([[0.1, 0.2, 0.4, 0.0, 0.2, 0.1]]), span_tokens=2, right=0)
+    array([2])
+    """
+    n_queries, n_tokens = weights.shape
+    if span_tokens < 1 or n_tokens % span_tokens:
+        raise ValueError(f"span_tokens: expected a divisor of {n_tokens} tokens, got {span_tokens}")
+    if not 0 <= right < n_tokens // span_tokens:
+        raise ValueError(f"right: expected a span from 0 to {n_tokens // span_tokens - 1}, got {right}")
+
+    mass = weights.reshape(n_queries, -1, span_tokens).sum(axis=-1)
+    return np.asarray(1 + (mass > mass[:, [right]]).sum(axis=-1))
