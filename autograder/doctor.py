@@ -13,7 +13,7 @@ from typing import Any
 from autograder.course import Course
 from autograder.errors import AutograderError
 from autograder.gradebook import nbgrader_course
-from autograder.judging.environments import FORBIDDEN, environment_for
+from autograder.judging.environments import environment_for, forbidden_for
 from autograder.judging.kernel import Kernel
 from autograder.lab import read_header
 from autograder.limits import Limits, MiB
@@ -66,7 +66,7 @@ def _examine_sandboxes(course: Course) -> Iterator[Finding]:
             continue
         if prefix not in seen:
             seen.add(prefix)
-            yield from _examine_sandbox(course, prefix, name)
+            yield from _examine_sandbox(course, prefix, name, forbidden_for(packages))
 
 
 def _allow_lists(course: Course) -> list[tuple[str, tuple[str, ...]]]:
@@ -74,9 +74,9 @@ def _allow_lists(course: Course) -> list[tuple[str, tuple[str, ...]]]:
     return labs or [("", USUAL_PACKAGES)]
 
 
-def _examine_sandbox(course: Course, prefix: Path, environment: str) -> Iterator[Finding]:
+def _examine_sandbox(course: Course, prefix: Path, environment: str, forbidden: list[str]) -> Iterator[Finding]:
     try:
-        seen = _look_from_inside(course, prefix)
+        seen = _look_from_inside(course, prefix, forbidden)
     except AutograderError as error:
         yield Finding("sandbox", False, True, str(error), NAMESPACES)
         return
@@ -93,13 +93,13 @@ def _examine_sandbox(course: Course, prefix: Path, environment: str) -> Iterator
     yield Finding("limits", not loose, True, text, "use Linux 5.14 or newer, or grade as root")
 
 
-def _look_from_inside(course: Course, prefix: Path) -> dict[str, Any]:
+def _look_from_inside(course: Course, prefix: Path, forbidden: list[str]) -> dict[str, Any]:
     private = [course.solutions, course.private / "secret", course.submitted, course.project / "autograder"]
     hidden = [Path(path) for path in ("/home", "/root/.ssh", "/etc/passwd", "/etc/shadow")] + private
     files = ("fp4kv", "gradebook.db", "outcome.json", *(f"{name}.py" for name in course.lab_names()))
     asked: dict[str, Any] = {
         "hidden_paths": [str(path) for path in hidden if not prefix.is_relative_to(path)],
-        "forbidden": [name for name in FORBIDDEN if name != "torch" or not _shows_torch(prefix)],
+        "forbidden": forbidden,
         "forbidden_files": files,
         "memory_bytes": TRIED_LIMITS.memory_bytes,
         "disk_bytes": TRIED_LIMITS.disk_bytes,
@@ -115,10 +115,6 @@ def _look_from_inside(course: Course, prefix: Path) -> dict[str, Any]:
     except ValueError:
         raise AutograderError(f"probe: expected a report from inside, got {outputs}") from None
     return found
-
-
-def _shows_torch(prefix: Path) -> bool:
-    return any(prefix.glob("lib/python3*/site-packages/torch"))
 
 
 def _examine_course(course: Course) -> Iterator[Finding]:

@@ -24,7 +24,8 @@ from autograder.errors import CourseError, SandboxError
 LABKIT = "labkit"
 KERNEL = "ipykernel"
 LAYOUT = "2"  # part of every digest: raise it when what is built changes
-FORBIDDEN = ("fp4kv", "autograder", "nbgrader", "ml_dtypes", "torch", "torchao")
+PRIVATE = ("fp4kv", "autograder", "nbgrader")
+ANSWERS = ("ml_dtypes", "torch", "torchao")  # packages that answer some lab: there only where a lab lists them
 GIVEN_LAB = re.compile(r"lab(\d\d)")
 PIP_MINUTES = 30
 
@@ -54,6 +55,12 @@ def environment_for(course: Course, packages: Sequence[str], lab: str = "") -> P
             if not target.is_dir():
                 _add_labkit(base, target, labkit)
     return target
+
+
+def forbidden_for(packages: Sequence[str]) -> list[str]:
+    """Return the modules that no sandbox of a lab with these packages may be able to import."""
+    listed = {_canonical(name) for name in packages}
+    return [*PRIVATE, *(name for name in ANSWERS if _canonical(name) not in listed)]
 
 
 def pin_of(course: Course, name: str) -> str:

@@ -55,7 +55,7 @@ def test_environment_that_cannot_be_built_is_told(course, monkeypatch):
 
 
 def test_holes_that_the_probe_sees_are_told(course, monkeypatch):
-    def leaky(course, prefix):
+    def leaky(course, prefix, forbidden):
         return {
             "uid": 0,
             "interfaces": ["eth0", "lo"],

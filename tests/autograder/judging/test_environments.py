@@ -9,7 +9,7 @@ import pytest
 from autograder.course import Course
 from autograder.errors import CourseError, SandboxError
 from autograder.judging import environments
-from autograder.judging.environments import environment_for, labkit_files, pin_of
+from autograder.judging.environments import environment_for, forbidden_for, labkit_files, pin_of
 
 PACKAGES = ("numpy", "matplotlib", "jaxtyping")
 
@@ -110,6 +110,11 @@ def test_folder_that_cannot_be_written_is_named(own, monkeypatch):
         environment_for(own, PACKAGES)
 
 
+def test_package_that_answers_a_lab_is_allowed_only_where_it_is_listed():
+    assert {"fp4kv", "autograder", "nbgrader", "ml_dtypes", "torch"} <= set(forbidden_for(PACKAGES))
+    assert set(forbidden_for(PACKAGES)) - set(forbidden_for(("numpy", "ml-dtypes"))) == {"ml_dtypes"}
+
+
 def test_real_environment_has_what_the_lab_allows_and_no_answer(project):
     prefix = environment_for(Course(project / "course", project), PACKAGES, "lab02_formats")
     script = (
@@ -118,7 +123,7 @@ def test_real_environment_has_what_the_lab_allows_and_no_answer(project):
     )
     allowed = "numpy matplotlib jaxtyping ipykernel labkit labkit.formats labkit.expect"
     done = subprocess.run(
-        [prefix / "bin/python", "-I", "-c", script, allowed, " ".join(environments.FORBIDDEN)],
+        [prefix / "bin/python", "-I", "-c", script, allowed, " ".join(forbidden_for(PACKAGES))],
         capture_output=True,
         text=True,
     )
