@@ -1,12 +1,13 @@
-"""The lab on formats as its tests need it: its cells, its planted answers, and two ways to ask what they lose.
+"""The labs as their tests need them: cells, planted answers, and two ways to ask what an answer loses.
 
 `judge_many` is the real way, a kernel in a sandbox. `lost_directly` runs the same checks in this process, on
 answers that we wrote ourselves, so that many seeds are cheap.
 """
 
 import copy
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import nbformat
 import numpy as np
 import pytest
-from labkit.expect import Mismatch
+from labkit.expect import Mismatch, Raised
 from nbformat import NotebookNode, v4
 
 from autograder.authoring.names import loaded_names
@@ -25,22 +26,116 @@ from autograder.judging.environments import environment_for
 from autograder.judging.judge import judge
 from autograder.lab import Lab, load_lab
 
-LAB = "lab02_formats"
 PROJECT = Path(__file__).resolve().parents[2]
-PLANTED_FILE = PROJECT / "solutions" / "planted" / f"{LAB}.py"
+PLANTED = PROJECT / "solutions" / "planted"
+LABS = sorted(path.stem for path in PLANTED.glob("lab*.py"))
 SECRET = b"a secret of the tests"
 Losses = dict[str, str]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test each planted answer in turn, or each task with its planted answers."""
-    answers = read_planted(PLANTED_FILE)
+    """Give a test each lab in turn, each planted answer of each, or each task with its planted answers."""
+    answers = [(name, answer) for name in LABS for answer in read_planted(PLANTED / f"{name}.py")]
     if "planted" in metafunc.fixturenames:
-        metafunc.parametrize("planted", answers, ids=lambda answer: f"{answer.task}-{answer.name}")
-    if "planted_to_task" in metafunc.fixturenames:
-        tasks = list(dict.fromkeys(answer.task for answer in answers))
-        of_task = [[answer for answer in answers if answer.task == task] for task in tasks]
-        metafunc.parametrize("planted_to_task", of_task, ids=tasks)
+        ids = [f"{name[:5]}-{answer.task}-{answer.name}" for name, answer in answers]
+        metafunc.parametrize(("bench", "planted"), answers, ids=ids, indirect=["bench"], scope="session")
+    elif "planted_to_task" in metafunc.fixturenames:
+        tasks = list(dict.fromkeys((name, answer.task) for name, answer in answers))
+        of_task = [
+            (name, [answer for other, answer in answers if (other, answer.task) == (name, task)])
+            for name, task in tasks
+        ]
+        ids = [f"{name[:5]}-{task}" for name, task in tasks]
+        metafunc.parametrize(("bench", "planted_to_task"), of_task, ids=ids, indirect=["bench"], scope="session")
+    elif "bench" in metafunc.fixturenames:
+        metafunc.parametrize("bench", LABS, indirect=True, scope="session")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One lab, and what can be asked of it."""
+
+    course: Course
+    name: str
+    lab: Lab = field(hash=False)
+
+    @cached_property
+    def answers(self) -> list[Planted]:
+        """Every planted answer."""
+        return read_planted(PLANTED / f"{self.name}.py")
+
+    @cached_property
+    def solved(self) -> NotebookNode:
+        """The solved notebook."""
+        return nbformat.read(self.course.solutions / self.name / f"{self.name}.ipynb", 4)
+
+    @cached_property
+    def core(self) -> NotebookNode:
+        """The solved notebook without its prose and its free cells: imports, answers, checks."""
+        notebook = copy.deepcopy(self.solved)
+        notebook.cells = [cell for cell in notebook.cells if cell.id == "imports" or "nbgrader" in cell.metadata]
+        return notebook
+
+    @cached_property
+    def full_marks(self) -> float:
+        """The points of all checks."""
+        return sum(check.points for check in self.lab.checks)
+
+    def with_answers(self, notebook: NotebookNode, changed: Mapping[str, str]) -> NotebookNode:
+        """Return a notebook with some answer cells replaced."""
+        replaced = copy.deepcopy(notebook)
+        cells = {cell.id: cell for cell in replaced.cells}
+        for task, source in changed.items():
+            cells[task].source = source
+        return replaced
+
+    def judge_many(self, answers: list[Planted]) -> dict[str, Losses]:
+        """Return, by name, what the solved lab loses with each of some answers to one task.
+
+        One kernel serves them all: each has the whole lab in a namespace of its own, and its own copies of the checks
+        that can see the task. The other checks call nothing that has changed; the solved lab passes them.
+        """
+        prefix = environment_for(self.course, self.lab.header.packages, self.name)
+        entries = {answer: self.checks_that_see([answer.task]) for answer in answers}
+        copies = [
+            replace(check, id=f"{check.id}__{i}") for i, checks in enumerate(entries.values()) for check in checks
+        ]
+        many = replace(self.lab, checks=_registry(copies), released=self.core)
+        seeds = lambda check: derive_seed(SECRET, self.name, check, "tester", "")  # noqa: E731
+        judged = judge(self._notebook(entries), many, {}, seeds, prefix=prefix)
+        lost: dict[str, Losses] = {answer.name: {} for answer in answers}
+        for result in judged.results:
+            id, _, number = result.id.rpartition("__")
+            if not result.points:
+                lost[answers[int(number)].name][id] = f"{result.status}: {result.message}"
+        return lost
+
+    def lost_directly(self, changed: Mapping[str, str], seed: int) -> Losses:
+        """Return what the solved lab loses with some answers replaced, of the checks that can see them; all without."""
+        checks = self.checks_that_see(changed) if changed else list(self.lab.checks)
+        return _losses(checks, _functions(self.with_answers(self.core, changed)), seed)
+
+    def checks_that_see(self, tasks: Iterable[str]) -> list[Check]:
+        """Return the checks that call one of the tasks, or a task whose answer calls it, directly or not."""
+        needed = {cell.id: loaded_names(cell.source) for cell in self.core.cells if _is_answer(cell)}
+        seeing = set(tasks)
+        while more := {name for name, names in needed.items() if names & seeing} - seeing:
+            seeing |= more
+        return [check for check in self.lab.checks if seeing & set(check.names)]
+
+    def _notebook(self, entries: Mapping[Planted, list[Check]]) -> NotebookNode:
+        """Return a notebook that solves the lab once for each answer, each time followed by its checks."""
+        cells = []
+        for number, (answer, checks) in enumerate(entries.items()):
+            lab = self.with_answers(self.core, {answer.task: answer.source})
+            text = "\n\n".join(cell.source for cell in lab.cells if cell.id == "imports" or _is_answer(cell))
+            names = sorted({name for check in checks for name in check.names})
+            run = f"names = {{}}\nexec({text!r}, names)\nglobals().update({{name: names[name] for name in {names}}})"
+            cells.append(v4.new_code_cell(run))
+            cells += [
+                v4.new_code_cell(metadata={"nbgrader": {"grade_id": f"{check.id}__{number}"}}) for check in checks
+            ]
+        return v4.new_notebook(cells=cells)
 
 
 @pytest.fixture(scope="session")
@@ -50,77 +145,9 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 
 @pytest.fixture(scope="session")
-def lab(course: Course) -> Lab:
-    """The lab on formats."""
-    return load_lab(course, LAB)
-
-
-@pytest.fixture(scope="session")
-def answers() -> list[Planted]:
-    """Every planted answer."""
-    return read_planted(PLANTED_FILE)
-
-
-@pytest.fixture(scope="session")
-def solved(course: Course) -> NotebookNode:
-    """The solved notebook."""
-    return nbformat.read(course.solutions / LAB / f"{LAB}.ipynb", 4)
-
-
-@pytest.fixture(scope="session")
-def core(solved: NotebookNode) -> NotebookNode:
-    """The solved notebook without its prose and its free cells: imports, answers, checks."""
-    notebook = copy.deepcopy(solved)
-    notebook.cells = [cell for cell in notebook.cells if cell.id == "imports" or "nbgrader" in cell.metadata]
-    return notebook
-
-
-@pytest.fixture(scope="session")
-def with_answers() -> Callable[[NotebookNode, Mapping[str, str]], NotebookNode]:
-    """A function that returns a notebook with some answer cells replaced."""
-    return _with_answers
-
-
-@pytest.fixture(scope="session")
-def judge_many(course: Course, lab: Lab, core: NotebookNode) -> Callable[[list[Planted]], dict[str, Losses]]:
-    """A function that returns, by name, what the solved lab loses with each of some answers to one task.
-
-    One kernel serves them all: each has the whole lab in a namespace of its own, and its own copies of the checks
-    that can see the task. The other checks call nothing that has changed; the solved lab passes them.
-    """
-    prefix = environment_for(course, lab.header.packages, LAB)
-
-    def losses(answers: list[Planted]) -> dict[str, Losses]:
-        entries = {answer: _checks_that_see(answer.task, lab, core) for answer in answers}
-        copies = [
-            replace(check, id=f"{check.id}__{i}") for i, checks in enumerate(entries.values()) for check in checks
-        ]
-        many = replace(lab, checks=_registry(copies), released=core)
-        seeds = lambda check: derive_seed(SECRET, LAB, check, "tester", "")  # noqa: E731
-        judged = judge(_notebook(core, entries), many, {}, seeds, prefix=prefix)
-        lost: dict[str, Losses] = {answer.name: {} for answer in answers}
-        for result in judged.results:
-            id, _, number = result.id.rpartition("__")
-            if not result.points:
-                lost[answers[int(number)].name][id] = f"{result.status}: {result.message}"
-        return lost
-
-    return losses
-
-
-@pytest.fixture(scope="session")
-def lost_directly(lab: Lab, core: NotebookNode) -> Callable[[Mapping[str, str], int], Losses]:
-    """A function that returns what the solved lab loses with some answers replaced, for any seed."""
-    return lambda changed, seed: _losses(lab, _functions(_with_answers(core, changed)), seed)
-
-
-def _checks_that_see(task: str, lab: Lab, core: NotebookNode) -> list[Check]:
-    """Return the checks that call a task, or a task whose answer calls it, directly or not."""
-    needed = {cell.id: loaded_names(cell.source) for cell in core.cells if _is_answer(cell)}
-    seeing = {task}
-    while more := {name for name, names in needed.items() if names & seeing} - seeing:
-        seeing |= more
-    return [check for check in lab.checks if seeing & set(check.names)]
+def bench(course: Course, request: pytest.FixtureRequest) -> Bench:
+    """One lab of the course."""
+    return Bench(course, request.param, load_lab(course, request.param))
 
 
 def _registry(checks: list[Check]) -> Registry:
@@ -130,29 +157,8 @@ def _registry(checks: list[Check]) -> Registry:
     return registry
 
 
-def _notebook(core: NotebookNode, entries: Mapping[Planted, list[Check]]) -> NotebookNode:
-    """Return a notebook that solves the lab once for each answer, each time followed by its checks."""
-    cells = []
-    for number, (answer, checks) in enumerate(entries.items()):
-        lab = _with_answers(core, {answer.task: answer.source})
-        text = "\n\n".join(cell.source for cell in lab.cells if cell.id == "imports" or _is_answer(cell))
-        names = sorted({name for check in checks for name in check.names})
-        run = f"names = {{}}\nexec({text!r}, names)\nglobals().update({{name: names[name] for name in {names}}})"
-        cells.append(v4.new_code_cell(run))
-        cells += [v4.new_code_cell(metadata={"nbgrader": {"grade_id": f"{check.id}__{number}"}}) for check in checks]
-    return v4.new_notebook(cells=cells)
-
-
 def _is_answer(cell: NotebookNode) -> bool:
     return bool(cell.metadata.get("nbgrader", {}).get("solution"))
-
-
-def _with_answers(notebook: NotebookNode, changed: Mapping[str, str]) -> NotebookNode:
-    replaced = copy.deepcopy(notebook)
-    cells = {cell.id: cell for cell in replaced.cells}
-    for task, source in changed.items():
-        cells[task].source = source
-    return replaced
 
 
 @dataclass(frozen=True)
@@ -161,12 +167,17 @@ class _Function:
 
     function: Callable[..., Any]
 
-    def __call__(self, *args: Any) -> Any:
-        return self.function(*copy.deepcopy(args))
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.and_arguments(*args, **kwargs)[0]
 
-    def and_arguments(self, *args: Any) -> Any:
-        given = copy.deepcopy(args)
-        return self.function(*given), given
+    def and_arguments(self, *args: Any, **kwargs: Any) -> Any:
+        given, named = copy.deepcopy((args, kwargs))
+        try:
+            with np.errstate(all="ignore"):  # a warning costs nothing in the judge either
+                return self.function(*given, **named), given
+        except Exception as error:  # as the judge hears of it
+            kinds = tuple(kind.__name__ for kind in type(error).__mro__)
+            raise Raised(kinds, str(error)) from error
 
 
 def _functions(notebook: NotebookNode) -> SimpleNamespace:
@@ -179,12 +190,11 @@ def _functions(notebook: NotebookNode) -> SimpleNamespace:
     )
 
 
-def _losses(lab: Lab, student: SimpleNamespace, seed: int) -> Losses:
+def _losses(checks: list[Check], student: SimpleNamespace, seed: int) -> Losses:
     lost = {}
-    for check in lab.checks:
+    for check in checks:
         try:
-            with np.errstate(all="ignore"):  # a warning costs nothing in the judge either
-                check.run(student, Cases(f"{seed} {check.id}".encode()))
-        except (Mismatch, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            check.run(student, Cases(f"{seed} {check.id}".encode()))
+        except (Mismatch, Raised) as error:
             lost[check.id] = f"{type(error).__name__}: {error}"
     return lost
