@@ -16,17 +16,13 @@ from autograder.authoring.publish import publish
 from autograder.authoring.release import release
 from autograder.course import Course
 
-LABS = ["lab02_formats"]
+LABS = sorted(path.stem for path in (Path(__file__).parents[3] / "solutions").glob("lab[0-9][0-9]_*.py"))
 
 
 @pytest.fixture(scope="module")
 def course(project, tmp_path_factory) -> Course:
     """A course of its own that teaches from the project under test."""
     return Course(tmp_path_factory.mktemp("course"), project)
-
-
-def test_every_lab_is_tested_here(course):
-    assert course.lab_names() == LABS
 
 
 def test_committed_notebooks_are_what_the_sources_give(course):
@@ -75,8 +71,9 @@ def test_labs_hold_no_answer_and_no_hidden_case(course):
     assert find_leaks(course, course.labs) == []
 
 
-def test_the_search_finds_every_reference_in_a_solved_notebook(course):
-    found = {leak.secret.split(": ")[-1] for leak in find_leaks(course, course.solutions / LABS[0])}
+def test_the_search_finds_every_reference_in_the_solved_notebooks(course):
+    leaks = [leak for name in LABS for leak in find_leaks(course, course.solutions / name)]
+    found = {leak.secret.split(": ")[-1] for leak in leaks}
     assert set(fp4kv.__all__) <= found
 
 

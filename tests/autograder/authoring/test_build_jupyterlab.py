@@ -1,4 +1,4 @@
-"""The released notebook in a real browser: JupyterLab opens it and starts its kernel without a question."""
+"""The released notebooks in a real browser: JupyterLab opens each and starts its kernel without a question."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-LAB = "lab02_formats"
+LABS = sorted(path.stem for path in (Path(__file__).parents[3] / "labs").glob("lab*/lab*.ipynb"))
 TOKEN = "a-test"
 START_SECONDS = 120
 KERNEL_IS_IDLE = """() => {
@@ -25,10 +25,11 @@ KERNEL_IS_IDLE = """() => {
 
 @pytest.fixture
 def server(project, tmp_path) -> Iterator[str]:
-    """The address of a JupyterLab that serves a folder with the released notebook, with a home of its own."""
+    """The address of a JupyterLab that serves a folder with the released notebooks, with a home of its own."""
     folder = tmp_path / "student"
     folder.mkdir()
-    shutil.copy(project / "labs" / LAB / f"{LAB}.ipynb", folder)
+    for lab in LABS:
+        shutil.copy(project / "labs" / lab / f"{lab}.ipynb", folder)
     with socket.socket() as chosen:
         chosen.bind(("127.0.0.1", 0))
         port = chosen.getsockname()[1]
@@ -59,10 +60,11 @@ def wait_until_up(address: str, process: subprocess.Popen, log: Path) -> None:
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_jupyterlab_opens_the_lab_without_a_kernel_dialog(server, chromium):
+def test_jupyterlab_opens_every_lab_without_a_kernel_dialog(server, chromium):
     page = chromium.new_page()
-    page.goto(f"{server}/lab/tree/{LAB}.ipynb?token={TOKEN}")
-    page.wait_for_function(KERNEL_IS_IDLE, timeout=START_SECONDS * 1000)
-    assert page.locator(".jp-Dialog").count() == 0
-    assert page.locator(".jp-Notebook .jp-Cell").count() > 0
+    for lab in LABS:
+        page.goto(f"{server}/lab/tree/{lab}.ipynb?token={TOKEN}")
+        page.wait_for_function(KERNEL_IS_IDLE, timeout=START_SECONDS * 1000)
+        assert page.locator(".jp-Dialog").count() == 0, lab
+        assert page.locator(".jp-Notebook .jp-Cell").count() > 0, lab
     page.close()
