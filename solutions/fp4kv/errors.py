@@ -66,22 +66,29 @@ def error_radius(quantised: QuantisedE2M1) -> Float64[np.ndarray, "... n"]:
         raise ValueError(f"quantised: expected a tensor scale of 1 (ScaleRule.GROUP), got {quantised.tensor_scale}")
     scales = np.repeat(quantised.scales.astype(np.float64), GROUP_LENGTH, axis=-1)
     magnitudes = quantised.codes & 0b0_11_1
-    radii = np.array([0.25, 0.25, 0.25, 0.25, 0.5, 0.5, 1, 1])[magnitudes]
+    radii = np.array([0.25, 0.25, 0.25, 0.25, 0.5, 0.5, 1, 1])[magnitudes] * scales
 
-    # amax is below 6 · (s + half a step of E4M3), and a step is at least 2^-9
-    clipped = np.where(scales == E4M3_MAX, np.inf, 3 * E4M3_MIN_SUBNORMAL / scales)
-    return np.asarray(np.where(magnitudes == 7, np.maximum(radii, clipped), radii) * scales)
+    # amax is at most 6 half steps of E4M3 above 6s: less than s, but for subnormal scales, whose step is 2^-9
+    clipped = np.where(scales < E4M3_MAX, 3 * E4M3_MIN_SUBNORMAL, np.inf)
+    return np.asarray(np.where(magnitudes == 7, np.maximum(radii, clipped), radii))
 
 
 def logit_error_bound(q: Float[np.ndarray, "n D"], keys: QuantisedE2M1) -> Float64[np.ndarray, "n T"]:
-    """Return how far each logit q·k / √D can be from q·k̂ / √D: Σ_c |q_c| r_c s_c / √D, a guarantee.
+    """Return how far each logit q·k / √D can be from q·k̂ / √D, a guarantee.
 
-    Infinite where q meets an element without a radius; a channel in which q is 0 counts nothing.
+    That is Σ_c |q_c| r_c s_c / √D. Infinite where q meets an element without a radius; a channel in which q is 0
+    counts nothing.
 
     Raises
     ------
     ValueError
         If the keys have a tensor scale other than 1.
+
+    Example
+    -------
+    >>> keys = QuantisedE2M1(np.array([[2, 7] + [0] * 14], np.uint8), np.ones((1, 1), np.float32), 1.0)
+    >>> logit_error_bound(np.array([[1.0, -2.0] + [0.0] * 14]), keys)
+    array([[0.5625]])
     """
     size, radii = np.abs(np.asarray(q, np.float64)), error_radius(keys)
     is_unbounded = np.isinf(radii)
@@ -90,10 +97,10 @@ def logit_error_bound(q: Float[np.ndarray, "n D"], keys: QuantisedE2M1) -> Float
 
 
 def weight_error_bound(logit_errors: Float[np.ndarray, "n T"]) -> Float64[np.ndarray, " n"]:
-    """Return how far the weights of each query can be, in total variation, when logit i moves by at most e_i.
+    """Return how far the weights of each query can move when logit i moves by at most e_i.
 
-    tanh(ε / 2), with ε half of what two logits can move apart: half the sum of the two largest e_i. The total
-    variation of p and p̂ is ½ Σ|p̂_i - p_i|; a lone key has weight 1 and cannot lose it.
+    tanh(ε / 2), with ε half of what two logits can move apart: half the sum of the two largest e_i. How far p̂ is
+    from p is their total variation, ½ Σ|p̂_i - p_i|; a lone key has weight 1 and cannot lose it.
 
     Example
     -------
@@ -120,6 +127,14 @@ def output_error_bound(
     ------
     ValueError
         If keys or values have a tensor scale other than 1.
+
+    Example
+    -------
+    >>> scales = np.ones((2, 1), np.float32)
+    >>> keys = QuantisedE2M1(np.array([[2] + [0] * 15, [0] * 16], np.uint8), scales, 1.0)
+    >>> values = QuantisedE2M1(np.array([[0] * 16, [6] + [0] * 15], np.uint8), scales, 1.0)
+    >>> output_error_bound(np.array([[1.0] + [0.0] * 15]), keys, values).round(3)
+    array([1.371])
     """
     decoded = dequantise(values).astype(np.float64)
     radii = np.linalg.norm(error_radius(values), axis=-1)
@@ -132,12 +147,15 @@ def output_error_bound(
 
 
 def _diameter(points: Float64[np.ndarray, "T E"], radii: Float64[np.ndarray, " T"]) -> float:
-    """Return the largest distance between two balls' far ends; 0 for a lone ball."""
-    points = points - points.mean(axis=0)
+    """Return the largest distance between two balls' far ends; 0 for a lone ball.
+
+    Decoded E2M1 values are multiples of 2^-10 below 2500 where they have a radius: up to 512 channels, their squares
+    and products add up in float64 without rounding, so that points close together keep their distance.
+    """
     squares = (points**2).sum(axis=-1)
     widest = 0.0
-    for start in range(0, len(points), 1024):  # so many distances at once fit the processor's cache
-        some = slice(start, start + 1024)
+    for start in range(0, len(points), 128):  # so many rows of distances at once fit the processor's cache
+        some = slice(start, start + 128)
         squared = squares[some, None] + squares[start:] - 2 * points[some] @ points[start:].T
         reach = np.sqrt(np.maximum(squared, 0)) + radii[some, None] + radii[start:]
         np.fill_diagonal(reach, 0)
@@ -153,6 +171,14 @@ def predict_output_error(
     √(Σ p̂_i² (σ_i² ‖v̂_i - ô‖² + Σ_c Var Δv_ic)) with σ_i² = Σ_c q_c² Var Δk_ic / D, where Var Δx is s² times the
     mean square of the code in `E2M1_MEAN_SQUARE_ERRORS`. Assumes errors that are independent, of mean zero, and so
     small that the first order is enough.
+
+    Example
+    -------
+    >>> scales = np.ones((2, 1), np.float32)
+    >>> keys = QuantisedE2M1(np.array([[2] + [0] * 15, [0] * 16], np.uint8), scales, 1.0)
+    >>> values = QuantisedE2M1(np.array([[0] * 16, [6] + [0] * 15], np.uint8), scales, 1.0)
+    >>> predict_output_error(np.array([[1.0] + [0.0] * 15]), keys, values).round(3)
+    array([0.457])
     """
     q = np.asarray(q, np.float64)
     decoded = dequantise(values).astype(np.float64)

@@ -4,7 +4,8 @@
         decoded = scheme.round_trip(keys)          float32, the shape of keys
         scheme.name, scheme.bits_per_element       "E2M1, E4M3 per 16", 4.5
 
-Groups run along the last axis, whose length must be a multiple of 32. The functions are those of lab 2.
+Groups run along the last axis, whose length must be a multiple of 32. The functions are those of lab 2. What is too
+large for a format saturates, in FP16 at 65504.
 """
 
 import enum
@@ -29,6 +30,9 @@ from labkit.given.lab02 import (
 )
 
 Array = Float32[np.ndarray, "... n"]
+
+FLOAT16_MAX: Final = np.float32(np.finfo(np.float16).max)
+"""The largest finite FP16 number, 65504."""
 
 INTEGER_GROUP_LENGTH: Final = 32
 """Elements under one float32 scale of the integers here: bits + 32/32 per element."""
@@ -62,7 +66,7 @@ class SweepRow(NamedTuple):
 
 
 def _fp16(x: Array) -> Array:
-    return x.astype(np.float16).astype(np.float32)
+    return np.clip(x, -FLOAT16_MAX, FLOAT16_MAX).astype(np.float16).astype(np.float32)
 
 
 def _integers(bits: int, x: Array) -> Array:

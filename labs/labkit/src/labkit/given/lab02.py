@@ -114,7 +114,7 @@ def quantise_int(
     if group < 1 or x.shape[axis] % group:
         raise ValueError(f"group: expected a divisor of {x.shape[axis]}, the length of axis {axis}, got {group}")
     moved = np.moveaxis(x.astype(np.float64), axis, -1)
-    groups = moved.reshape(*moved.shape[:-1], -1, group)
+    groups = moved.reshape(*moved.shape[:-1], x.shape[axis] // group, group)
     low = np.zeros(groups.shape[:-1]) if symmetric else groups.min(axis=-1)
     levels = 2 ** (bits - 1) - 1 if symmetric else 2**bits - 1
     span = np.abs(groups).max(axis=-1) if symmetric else groups.max(axis=-1) - low
@@ -142,6 +142,8 @@ def _to_odd_float32(x: Array) -> Float32[np.ndarray, "..."]:
 
     What float32 cannot hold exactly is moved to the neighbour with an odd last bit, which is no tie.
     """
+    if x.dtype == np.float32:
+        return x
     with np.errstate(over="ignore", under="ignore"):
         narrow = np.asarray(x, np.float32)
     inexact = narrow.astype(np.float64) != x
