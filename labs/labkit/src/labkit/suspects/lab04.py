@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from jaxtyping import Float32, Float64, Int8
 
-from labkit.expect import Mismatch, expect_dtype_and_shape, plain_array
+from labkit.expect import Mismatch, plain_array
 from labkit.formats import E4M3_MAX, E4M3_MIN_SUBNORMAL, GROUP_LENGTH, QuantisedE2M1
 from labkit.given.lab02 import decode_e2m1, dequantise, encode_e2m1, quantise_e2m1, round_to_e4m3
 
@@ -101,19 +101,19 @@ def make_case(cause: Cause, rng: np.random.Generator) -> Case:
         sizes[:, columns] *= _growth(len(sizes), rng)
 
     x = (values * sizes).astype(np.float32)
-    scales = sound_scales(x)
+    scales = _sound_scales(x)
     if cause is Cause.STALE_AMAX:
         n_seen = int(rng.integers(8, N_CALM_TOKENS + 1))
         scales[n_seen:, columns] = scales[:n_seen, columns].max()
     elif cause is Cause.WRONG_AXIS:
-        scales = sound_scales(x.T.copy()).T.copy()
+        scales = _sound_scales(x.T.copy()).T.copy()
 
     decoded = decode_e2m1(encode_e2m1(x / scales)) * scales
     group = None if cause is Cause.WRONG_AXIS else culprit
     return Case(x, decoded, scales, Diagnosis(cause, group, channel))
 
 
-def sound_scales(x: Array) -> Array:
+def _sound_scales(x: Array) -> Array:
     """Return, for each element, the scale that its token and group of 16 channels should have."""
     return np.repeat(quantise_e2m1(x).scales, GROUP_LENGTH, axis=-1)
 
@@ -163,7 +163,7 @@ def _plain(part: Any, name: str, kinds: str, shape: tuple[int, ...]) -> np.ndarr
 
 def _honest_parts(groups: list[int], rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return normal variates and the size of each element: all that is unusual and harmless."""
-    culprit, loud, small, growing, steady, quiet, mild, _ = groups
+    _, loud, small, growing, steady, quiet, mild, plain = groups
     n_tokens = int(rng.choice(N_TOKENS))
     values = np.clip(rng.standard_normal((n_tokens, WIDTH)), -LARGEST_NORMAL, LARGEST_NORMAL)
     sizes = np.ones((n_tokens, WIDTH))
@@ -180,8 +180,7 @@ def _honest_parts(groups: list[int], rng: np.random.Generator) -> tuple[np.ndarr
     values[:, channel] = rng.choice([-1, 1])
 
     tokens = rng.permutation(np.arange(N_CALM_TOKENS, n_tokens).reshape(-1, GROUP_LENGTH), axis=1)
-    bursting = [loud, quiet, mild, *groups[7:]]
-    for group in bursting:
+    for group in (loud, quiet, mild, plain):
         sizes[tokens[:, 0], _columns(group)] *= _between(20, 40, rng, (len(tokens), 1))
     values[tokens[:, 1]] = 0
     return values, sizes
@@ -189,13 +188,13 @@ def _honest_parts(groups: list[int], rng: np.random.Generator) -> tuple[np.ndarr
 
 def _growth(n_tokens: int, rng: np.random.Generator) -> np.ndarray:
     """Return factors, one row per token, that grow to 4 to 8 once the calm tokens are over."""
-    grown = np.linspace(0, 1, n_tokens - N_CALM_TOKENS)
-    return _between(4, 8, rng) ** np.concatenate([np.zeros(N_CALM_TOKENS), grown])[:, None]
+    grown = np.concatenate([np.zeros(N_CALM_TOKENS), np.linspace(0, 1, n_tokens - N_CALM_TOKENS)])
+    return np.asarray(_between(4, 8, rng) ** grown[:, None])
 
 
 def _between(low: float, high: float, rng: np.random.Generator, shape: tuple[int, ...] = ()) -> np.ndarray:
     """Return numbers whose logarithms are spread evenly."""
-    return np.exp(rng.uniform(np.log(low), np.log(high), shape))
+    return np.asarray(np.exp(rng.uniform(np.log(low), np.log(high), shape)))
 
 
 def _columns(group: int) -> slice:
