@@ -3,6 +3,7 @@
     case = make_case(Cause.OUTLIER, rng)
     case.x, case.decoded, case.scales      what a diagnosis is given, each of shape (T, D)
     case.truth                             Diagnosis(cause, group, channel), None where a case has no such label
+    restore(repaired, case.x.shape)        the tensor that a repaired cache stands for
 
 Every cache holds E2M1 codes. A sound one has one scale E4M3(clamp(amax / 6, 2^-9, 448)) per token and group of 16
 channels. Each case has one cause, in one group of channels unless said otherwise:
@@ -18,7 +19,7 @@ channels. Each case has one cause, in one group of channels unless said otherwis
 
 Every case also has what is unusual and harmless under sound scales: groups 10 times as loud or 100 times as quiet as
 others, values that grow from token to token, scales that never change, tokens 20 to 40 times as loud as others,
-tokens of zeros, channels 3 to 5 times as loud or 20 to 40 times as quiet as the others of their group.
+tokens of zeros, channels 3 to 4.5 times as loud or 20 to 40 times as quiet as the others of their group.
 """
 
 import enum
@@ -40,6 +41,14 @@ N_TOKENS: Final = (128, 192)
 
 N_CALM_TOKENS: Final = 16
 """The first tokens, among which none is loud and no group grows: what stale scales were made from."""
+
+REPAIRED_ERROR: Final = 0.13
+"""What a repaired cache may have as the mean over channels of ‖x_c - x̂_c‖ / ‖x_c‖.
+
+Over 300 caches of each cause: 0.085 to 0.11 where all channels are made equally large before they are quantised, 0.105
+to 0.116 where sound scales are made and nothing but the cause is repaired; 0.145 or more where an outlier or a group
+at the floor is left to sound scales. The limit is the geometric mean of 0.116 and 0.145. Only the mean over *tokens*
+shows a wrong axis: 16 tokens of a channel under one scale lose the quiet ones, which count little for the channel."""
 
 LARGEST_NORMAL: Final = 4.0
 """Normal variates are cut here, so that no honest group is larger than 6 · 448, where scales end."""
@@ -171,18 +180,19 @@ def _honest_parts(groups: list[int], rng: np.random.Generator) -> tuple[np.ndarr
         sizes[:, _columns(group)] = _between(0.25, 1, rng)
 
     sizes[:, _columns(loud)] = _between(8, 12, rng)
-    sizes[:, _columns(small)] = _between(3, 5, rng) * E4M3_MIN_SUBNORMAL
+    sizes[:, _columns(small)] = _between(4, 7, rng) * E4M3_MIN_SUBNORMAL
     sizes[:, _columns(growing)] *= _growth(n_tokens, rng)
     sizes[:, _one_of(quiet, rng)] /= _between(20, 40, rng)
-    sizes[:, _one_of(mild, rng)] *= _between(3, 5, rng)
+    sizes[:, _one_of(mild, rng)] *= _between(3, 4, rng)
     channel = _one_of(steady, rng)
-    sizes[:, channel] *= _between(4, 5, rng)
+    sizes[:, channel] *= _between(4.1, 4.5, rng)
     values[:, channel] = rng.choice([-1, 1])
 
     tokens = rng.permutation(np.arange(N_CALM_TOKENS, n_tokens).reshape(-1, GROUP_LENGTH), axis=1)
     for group in (loud, quiet, mild, plain):
-        sizes[tokens[:, 0], _columns(group)] *= _between(20, 40, rng, (len(tokens), 1))
-    values[tokens[:, 1]] = 0
+        loudness = _between(20, 40, rng, (*tokens[:, :2].shape, 1))
+        sizes[tokens[:, :2], _columns(group)] *= loudness
+    values[tokens[:, 2]] = 0
     return values, sizes
 
 
