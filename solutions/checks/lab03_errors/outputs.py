@@ -1,0 +1,237 @@
+"""Checks of `output_error_bound`: a guarantee on every case, and no more than the formula where it can tell something.
+
+Each term of the formula has a check: values that move while no weight does (q = 0), weights that move while no value
+does, the radii inside the diameter. Where keys, codes or weights of the student are wrong already, an answer that is
+the formula over them passes (`own` parts).
+"""
+
+from typing import Any
+
+import fp4kv
+import numpy as np
+from labkit.expect import Mismatch
+from labkit.formats import E4M3_MAX, QuantisedE2M1
+from labkit.tensors import load_keys, load_queries, load_values
+
+from autograder.checks import Registry
+
+from .inputs import (
+    NEAR_EDGE,
+    RADIUS,
+    agrees,
+    expect_bound,
+    own,
+    packed,
+    peaks,
+    plain_codes,
+    power_scales,
+    true_errors,
+    turned_keys,
+)
+
+checks = Registry()
+check = checks.check
+
+OWN_PARTS = ("error_radius", "logit_error_bound", "weight_error_bound", "attention_weights")
+
+ABOVE_PEAK = 6.3
+"""The largest element of a group under a scale of 1: 6.3/6 = 1.05 is rounded to 1, and 6.375 is the end."""
+
+TOLD_APART = (0.1, 0.5, 1.0)
+"""ε of the tightness cases: tanh(ε/2) is at most ½ up to ln 3 = 1.099."""
+
+
+@check(
+    "output_error_bound-values",
+    points=1,
+    catches="drops the values' own errors, averages them as if they were random, or takes the largest",
+    hint="with q = 0 no weight moves: what remains is Σ p̂_i ‖r_i‖",
+    uses=OWN_PARTS,
+)
+def values_move_by_their_average_radius(student: Any, cases: Any) -> None:
+    """Where q is 0 no weight moves, and the bound is the average of the values' radii ‖r_i‖."""
+    for n_tokens, width in ((1, 16), (6, 16), (33, 48)):
+        at = peaks(cases, width)
+        units = 1.5 + RADIUS * NEAR_EDGE + np.zeros((n_tokens, width))  # every value errs to the same side
+        units[:, at] = ABOVE_PEAK
+        values = np.float32(units * cases.rng.permutation(2.0 ** (np.arange(n_tokens) % 6 - 3))[:, None])
+        q, keys = np.zeros((2, 32), np.float32), np.float32(cases.rng.normal(size=(n_tokens, 32)))
+        _expect_bound(student, q, keys, values, is_tight=True)
+
+
+@check(
+    "output_error_bound-weights",
+    points=1,
+    catches="averages the radii with equal weights, or with those of keys that were not decoded",
+    hint="p̂ are the weights that the decoded keys give",
+    uses=OWN_PARTS,
+)
+def radii_count_by_the_decoded_weights(student: Any, cases: Any) -> None:
+    """Each radius counts as much as the weight that the decoded keys give its token."""
+    for heavy in (0.25, 4.0):  # the sink's values are smaller than the others', or larger
+        q, keys = _sink(cases, n_tokens=9)
+        values = np.zeros((9, 32), np.float32)
+        values[:, peaks(cases, 32)] = 6
+        values[0] *= np.float32(heavy)
+        _expect_bound(student, q, keys, values, is_tight=True)
+
+
+@check(
+    "output_error_bound-moved",
+    points=2,
+    catches="takes first order only, a quarter of the spread, or an average where the worst case counts",
+    hint="the weights can move by weight_error_bound(logit_error_bound(q, keys)), from one value to the farthest",
+    uses=OWN_PARTS,
+)
+def weights_move_by_the_worst_case(student: Any, cases: Any) -> None:
+    """Where the two heaviest weights change places, the bound is not below what that does to the output."""
+    for epsilon, n_others in ((0.3, 0), (1.0, 0), (2.0, 0), (4.0, 0), (3.0, 9), (5.0, 40)):
+        q, keys = turned_keys(cases, epsilon, n_others)
+        values = np.zeros((len(keys), 16), np.float32)
+        values[:2] = np.float32([[6], [-6]]) * cases.rng.choice(np.float32([-1, 1]), 16)
+        _expect_bound(student, q, keys, values)
+
+
+@check(
+    "output_error_bound-diameter",
+    points=1,
+    catches="measures the distance of decoded values, which can have been farther apart",
+    hint="the values that were quantised are up to ‖v̂_i - v̂_j‖ + ‖r_i‖ + ‖r_j‖ apart",
+    uses=OWN_PARTS,
+)
+def values_can_have_been_farther_apart(student: Any, cases: Any) -> None:
+    """The weight moves to where a value was, not to where it is decoded."""
+    for epsilon in (1.0, 3.0, 5.0):
+        q, keys = turned_keys(cases, epsilon)
+        to_first = fp4kv.attention_weights(q, keys)[0, 0] > 0.5
+        values = np.zeros((2, 16), np.float32)
+        values[0 if to_first else 1] = 1.5 + RADIUS * NEAR_EDGE
+        values[:, peaks(cases, 16)] *= np.float32(ABOVE_PEAK / (1.5 + RADIUS * NEAR_EDGE))
+        _expect_bound(student, q, keys, values)
+
+
+@check(
+    "output_error_bound-guarantee",
+    points=1,
+    catches="bounds what happens to Gaussian data only",
+    hint="compare with attend on keys and values before they are quantised: no error may be larger",
+    uses=OWN_PARTS,
+)
+def no_output_moves_further(student: Any, cases: Any) -> None:
+    """On keys and values of every kind, real ones too, no output moves further than its bound."""
+    for n_tokens, width in ((1, 32), (2, 16), (65, 48)):
+        q = np.float32(cases.rng.normal(size=(3, width)) * [[0], [1], [30]])
+        keys, values = np.float32(cases.rng.normal(size=(2, n_tokens, width)) * 2.0 ** cases.rng.integers(-9, 4))
+        _expect_bound(student, q, keys, values)
+        _expect_bound(student, q, np.tile(keys[:1], (n_tokens, 1)), values * np.float32(2.0**-8))
+        _expect_bound(student, q, keys, np.clip(values * np.float32(400), -2687, 2687))
+    layer, head = int(cases.rng.choice([0, 10, 23])), int(cases.rng.integers(3))
+    rows = slice(0, 64)  # from token 0, the sink
+    q = load_queries(layer)[:4, 3 * head]
+    _expect_bound(student, q, load_keys(layer)[rows, head], load_values(layer)[rows, head])
+
+
+@check(
+    "output_error_bound-tight",
+    points=2,
+    catches="is a constant, a product of norms without the softmax, or looser than the formula",
+    hint="tanh(ε/2) · diam + Σ p̂_i ‖r_i‖: print both terms beside yours",
+    uses=OWN_PARTS,
+)
+def it_is_at_most_the_formula(student: Any, cases: Any) -> None:
+    """The bound is at most tanh(ε/2) · diam + Σ p̂_i ‖r_i‖ where tanh(ε/2) is at most ½; a lower valid one passes."""
+    for n_tokens, width in ((1, 32), (2, 16), (7, 48), (40, 64)):
+        at = peaks(cases, 32)
+        codes = plain_codes(cases, (n_tokens, 32))
+        codes[:, at] = 7
+        keys = packed(codes, power_scales(cases, (n_tokens, 2)))
+        values = fp4kv.quantise_e2m1(np.float32(cases.rng.normal(size=(n_tokens, width))))
+        q = _scaled_queries(cases, keys, at)
+        formula = fp4kv.output_error_bound(q, keys, values)
+        got = student.output_error_bound(q, keys, values)
+        _expect(student, got, q, keys, values, formula=formula)
+
+
+@check(
+    "output_error_bound-unbounded",
+    points=1,
+    catches="turns infinity into NaN, or gives up where keys alone have no radius",
+    hint="a value without a radius can have been anywhere; a weight cannot move by more than 1",
+    uses=OWN_PARTS,
+)
+def infinite_if_a_value_has_no_radius(student: Any, cases: Any) -> None:
+    """Infinite if a value has no radius; where only keys have none, the weights still move by 1 at most."""
+    q = np.float32(cases.rng.choice([-1, 1], (2, 16)) * cases.rng.uniform(0.5, 1, (2, 16)))
+    keys, values = (packed(plain_codes(cases, (3, 16)), np.ones((3, 1))) for _ in range(2))
+    for clipped in (True, False):
+        sides = [values, keys] if clipped else [keys, values]
+        for side, scales in zip(sides, ([[1], [E4M3_MAX], [1]], np.ones((3, 1))), strict=True):
+            side.scales[:] = scales
+            side.codes[1, int(cases.rng.integers(16))] = 7 if side is sides[0] else 1
+        expected = fp4kv.output_error_bound(q, keys, values)
+        got = student.output_error_bound(q, keys, values)
+        if not agrees(got, expected) and not agrees(got, _own_bound(student, q, keys, values)):
+            found = own(got, expected)
+            lower = values.codes.shape[0] * 0 + (np.inf if clipped else 0)
+            expect_bound(found, _tell(q, keys, values), np.full(2, lower), expected)
+
+
+def _expect_bound(student: Any, q: np.ndarray, keys: np.ndarray, values: np.ndarray, is_tight: bool = False) -> None:
+    """Hold a bound against the error of a real round trip, and with `is_tight` against the formula too."""
+    packed_keys, packed_values, errors = true_errors(q, keys, values)
+    formula = fp4kv.output_error_bound(q, packed_keys, packed_values) if is_tight else None
+    got = student.output_error_bound(q, packed_keys, packed_values)
+    _expect(student, got, q, packed_keys, packed_values, errors, formula)
+
+
+def _expect(
+    student: Any,
+    got: Any,
+    q: np.ndarray,
+    keys: QuantisedE2M1,
+    values: QuantisedE2M1,
+    errors: Any = None,
+    formula: Any = None,
+) -> None:
+    try:
+        expect_bound(got, _tell(q, keys, values), errors, formula)
+    except Mismatch:
+        if not agrees(got, _own_bound(student, q, keys, values)):
+            raise
+
+
+def _own_bound(student: Any, q: np.ndarray, keys: QuantisedE2M1, values: QuantisedE2M1) -> np.ndarray:
+    """Return the formula over what the student's own functions give: a slip in one has cost its points already."""
+    n, n_tokens = len(q), len(keys.codes)
+    decoded = fp4kv.dequantise(values).astype(np.float64)
+    radii = np.linalg.norm(own(student.error_radius(values), decoded), axis=-1)
+    logits = own(student.logit_error_bound(q, keys), np.zeros((n, n_tokens)))
+    moved = own(student.weight_error_bound(logits), np.zeros(n))
+    weights = own(student.attention_weights(q, fp4kv.dequantise(keys)), np.zeros((n, n_tokens)))
+
+    reach = np.linalg.norm(decoded[:, None] - decoded, axis=-1) + radii[:, None] + radii
+    np.fill_diagonal(reach, 0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(moved * reach.max() + weights @ radii)
+
+
+def _sink(cases: Any, n_tokens: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return a query, and keys that give more than half of the weight to token 0, though little is known of them."""
+    at = peaks(cases, 32)
+    keys = np.zeros((n_tokens, 32), np.float32)
+    keys[0], keys[0, at] = 1.5, 6
+    q = np.full(32, 0.08 * np.log(n_tokens) * np.sqrt(32), np.float32)  # logit 30 · 1.5 · 0.08 · ln(9) = 7.9
+    q[at] = 0
+    return q[None] / np.float32(2), keys
+
+
+def _scaled_queries(cases: Any, keys: QuantisedE2M1, at: np.ndarray) -> np.ndarray:
+    """Return one query for each ε in `TOLD_APART`."""
+    q = cases.rng.normal(size=(len(TOLD_APART), 32))
+    q[:, at] = 0
+    bounds = np.sort(fp4kv.logit_error_bound(q, keys), axis=-1)[:, -2:].mean(axis=-1)
+    return np.float32(q * (np.array(TOLD_APART) / bounds)[:, None])
+
+
+def _tell(q: np.ndarray, keys: QuantisedE2M1, values: QuantisedE2M1) -> dict[str, Any]:
+    return {"q": q, "keys": keys.codes, "values": values.codes, "their scales": [keys.scales.shape]}
