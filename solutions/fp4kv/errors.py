@@ -178,7 +178,7 @@ def predict_output_error(
     >>> keys = QuantisedE2M1(np.array([[2] + [0] * 15, [0] * 16], np.uint8), scales, 1.0)
     >>> values = QuantisedE2M1(np.array([[0] * 16, [6] + [0] * 15], np.uint8), scales, 1.0)
     >>> predict_output_error(np.array([[1.0] + [0.0] * 15]), keys, values).round(3)
-    array([0.457])
+    array([0.456])
     """
     q = np.asarray(q, np.float64)
     decoded = dequantise(values).astype(np.float64)
