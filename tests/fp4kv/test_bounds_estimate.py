@@ -110,7 +110,7 @@ FACTORS: Final = {
     correlated_values: 0.35,
     a_loud_channel: 2.3,
     uniform: 0.90,
-    heavy_tails: 1.5,
+    heavy_tails: 1.47,
 }
 
 
