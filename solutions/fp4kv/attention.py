@@ -47,7 +47,9 @@ def attend(
     values: Float[np.ndarray, "*heads T E"],
     is_visible: Bool[np.ndarray, "n T"] | None = None,
 ) -> Float64[np.ndarray, "*heads n E"]:
-    """Return the attention output of each query: values averaged with its weights, in float64.
+    """Return the output of each query: the values averaged with its weights.
+
+    Everything is computed in float64. Without `is_visible` every key is seen.
 
     Raises
     ------

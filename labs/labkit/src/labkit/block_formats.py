@@ -14,6 +14,7 @@ Array = Float32[np.ndarray, "... n"]
 Function = Callable[[np.ndarray], np.ndarray]
 
 E2M1_MAX_EXPONENT = 2  # the largest power of two in E2M1 is 4 = 2^2
+FP8_MAX = 240 * 2.0**120  # the largest E4M3 value times a power of two that float32 holds; what is larger saturates
 SMALLEST_AMAX = 2.0**-124  # what a smaller amax counts as: the scale, a quarter of it, stays a normal float32
 
 
@@ -36,7 +37,7 @@ def round_trip_fp8(x: Array, round_to_e4m3: Function, ue8m0_exponent: Function) 
 
     Source: vLLM, `fused_compress_quant_cache.py`, window cache of DeepSeek V4.1.
     """
-    groups = _groups(x)
+    groups = np.clip(_groups(x), -FP8_MAX, FP8_MAX)
     scale = _power_of_two(ue8m0_exponent(np.abs(groups).max(axis=-1, keepdims=True)))
     return np.reshape(round_to_e4m3(groups / scale) * scale, x.shape)
 

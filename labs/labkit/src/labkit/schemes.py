@@ -66,7 +66,7 @@ class SweepRow(NamedTuple):
 
 
 def _fp16(x: Array) -> Array:
-    return np.clip(x, -FLOAT16_MAX, FLOAT16_MAX).astype(np.float16).astype(np.float32)
+    return np.asarray(np.clip(x, -FLOAT16_MAX, FLOAT16_MAX).astype(np.float16), np.float32)
 
 
 def _integers(bits: int, x: Array) -> Array:

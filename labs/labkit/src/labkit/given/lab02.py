@@ -1,7 +1,5 @@
 """The nine functions of lab 2, ready to use. Rounding is ml_dtypes'; what is refused is what lab 2 refuses."""
 
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 from jaxtyping import Float, Float32, Int, UInt8
@@ -34,7 +32,7 @@ __all__ = [
     "unpack_nibbles",
 ]
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray
 
 
 def encode_e2m1(x: Float[np.ndarray, "..."]) -> UInt8[np.ndarray, "..."]:
