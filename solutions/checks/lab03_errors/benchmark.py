@@ -25,6 +25,10 @@ NOTHING = 1e-6
 """What an error of zero may come to where one side computes in float32."""
 
 
+MOST_ROWS = 100
+"""More rows than this are not looked at."""
+
+
 @check(
     "attention_error_sweep-rows",
     points=1,
@@ -112,15 +116,26 @@ def _rows(got: Any) -> list[SweepRow]:
     """Return the rows of a sweep, if they are rows: name, placement, bits, error."""
     if not isinstance(got, list | tuple):
         raise Mismatch("a list of SweepRow", f"a {type(got).__name__}")
-    rows = []
-    for row in got:
-        if not isinstance(row, tuple) or len(row) != 4 or not isinstance(row[1], Placement):
-            raise Mismatch("SweepRow(scheme, placement, bits_per_element, error)", f"a {type(row).__name__}")
-        bits, error = (plain_array(part) for part in row[2:])
-        if not isinstance(row[0], str) or bits.size != 1 or error.size != 1:
-            raise Mismatch("a name and two numbers in a row", f"{row[0]!r:.80}")
-        rows.append(SweepRow(row[0], row[1], float(bits.item()), float(error.item())))
-    return rows
+    if len(got) > MOST_ROWS:
+        raise Mismatch(f"{len(SCHEMES) * len(Placement)} rows", f"{len(got)}")
+    return [_row(row) for row in got]
+
+
+def _row(row: Any) -> SweepRow:
+    if not isinstance(row, tuple) or len(row) != 4 or not isinstance(row[0], str):
+        raise Mismatch("SweepRow(scheme, placement, bits_per_element, error)", f"a {type(row).__name__}")
+    bits, error = (plain_array(part) for part in row[2:])
+    if bits.size != 1 or error.size != 1:
+        raise Mismatch("one number of bits and one error in a row", f"{bits.size} and {error.size}")
+    return SweepRow(row[0], _placement(row[1]), float(bits.item()), float(error.item()))
+
+
+def _placement(part: Any) -> Placement:
+    """Return a placement; a member of an enumeration stays in the kernel, and tells its name."""
+    name = part.name if isinstance(part, Placement) else part.get("name") if hasattr(part, "get") else part
+    if not isinstance(name, str) or name not in Placement.__members__:
+        raise Mismatch("a Placement", f"a {type(part).__name__}")
+    return Placement[name]
 
 
 def _errors(rows: list[SweepRow], placement: Placement) -> np.ndarray:

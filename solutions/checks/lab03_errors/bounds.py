@@ -1,4 +1,4 @@
-"""Checks of `logit_error_bound` and `weight_error_bound`: never below an error that occurs, and as low as the formula."""
+"""Checks of `logit_error_bound` and `weight_error_bound`: above every error that occurs, as low as the formula."""
 
 from typing import Any
 
