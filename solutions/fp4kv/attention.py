@@ -109,10 +109,10 @@ def attention_error_sweep(
 
 
 def span_rank(weights: Float[np.ndarray, "n T"], span_tokens: int, right: int) -> Int[np.ndarray, " n"]:
-    """Return where the right span stands among all spans, by attention mass: 1 is first.
+    """Return where the right span stands among all spans, by attention mass.
 
-    The context is cut into spans of `span_tokens`; span j holds tokens j · span_tokens and those after it. The rank
-    is one more than the number of spans with more mass than span `right`.
+    The context is cut into spans of `span_tokens`; span j begins with token j · span_tokens. The rank is one more than
+    the number of spans with more mass than span `right`: 1 is first.
 
     Raises
     ------

@@ -22,10 +22,10 @@ from fp4kv.attention import attention_weights
 
 
 def needle_tolerance(context: int, margin: float, mass: float) -> float:
-    """Return how far every logit may move while the needle surely keeps at least `mass` of the weight.
+    """Return how far every logit may move while a needle surely keeps its mass.
 
-    The needle's logit is at least `margin` above each of the other `context - 1`. Sufficient, not necessary; 0 where
-    nothing is guaranteed, infinity where the needle is alone.
+    That is at least `mass` of the weight. The needle's logit is at least `margin` above each of the other
+    `context - 1`. Sufficient, not necessary; 0 where nothing is guaranteed, infinity where the needle is alone.
 
     Raises
     ------
@@ -97,10 +97,10 @@ def logit_error_bound(q: Float[np.ndarray, "n D"], keys: QuantisedE2M1) -> Float
 
 
 def weight_error_bound(logit_errors: Float[np.ndarray, "n T"]) -> Float64[np.ndarray, " n"]:
-    """Return how far the weights of each query can move when logit i moves by at most e_i.
+    """Return how far the weights of each query can move.
 
-    tanh(ε / 2), with ε half of what two logits can move apart: half the sum of the two largest e_i. How far p̂ is
-    from p is their total variation, ½ Σ|p̂_i - p_i|; a lone key has weight 1 and cannot lose it.
+    The total variation of p and p̂, ½ Σ|p̂_i - p_i|, is at most tanh(ε / 2) when logit i moves by at most e_i. ε is
+    half of what two logits can move apart: half the sum of the two largest e_i. A lone key has weight 1 and keeps it.
 
     Example
     -------
@@ -117,11 +117,11 @@ def weight_error_bound(logit_errors: Float[np.ndarray, "n T"]) -> Float64[np.nda
 def output_error_bound(
     q: Float[np.ndarray, "n D"], keys: QuantisedE2M1, values: QuantisedE2M1
 ) -> Float64[np.ndarray, " n"]:
-    """Return how far each output can be from the one that the packed cache gives: a guarantee, in the norm.
+    """Return how far each output can be from that of the packed cache, a guarantee.
 
-    tanh(ε / 2) · diam + Σ p̂_i ‖r_i‖, where r_i are the radii of value i, ε is that of `weight_error_bound`, and the
-    diameter of the values that were quantised is at most the largest ‖v̂_i - v̂_j‖ + ‖r_i‖ + ‖r_j‖ over i ≠ j.
-    Infinite if a value has no radius.
+    The norm of their difference is at most tanh(ε / 2) · diam + Σ p̂_i ‖r_i‖, where r_i are the radii of value i, ε is
+    that of `weight_error_bound`, and the diameter of the values that were quantised is at most the largest
+    ‖v̂_i - v̂_j‖ + ‖r_i‖ + ‖r_j‖ over i ≠ j, 0 for a lone value. Infinite if a value has no radius.
 
     Raises
     ------
@@ -166,11 +166,11 @@ def _diameter(points: Float64[np.ndarray, "T E"], radii: Float64[np.ndarray, " T
 def predict_output_error(
     q: Float[np.ndarray, "n D"], keys: QuantisedE2M1, values: QuantisedE2M1
 ) -> Float64[np.ndarray, " n"]:
-    """Return the root mean square to expect of the output's error norm: an estimate, and no guarantee.
+    """Return the root mean square error to expect of each output, an estimate.
 
     √(Σ p̂_i² (σ_i² ‖v̂_i - ô‖² + Σ_c Var Δv_ic)) with σ_i² = Σ_c q_c² Var Δk_ic / D, where Var Δx is s² times the
-    mean square of the code in `E2M1_MEAN_SQUARE_ERRORS`. Assumes errors that are independent, of mean zero, and so
-    small that the first order is enough.
+    mean square of the code in `E2M1_MEAN_SQUARE_ERRORS`, and s includes the tensor scale. No guarantee: it takes
+    errors to be independent, of mean zero, and so small that the first order is enough.
 
     Example
     -------
