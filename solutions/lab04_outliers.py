@@ -174,14 +174,14 @@ first, others = rotated_size(100.0, 1.0, 16)
 expect_close(first / others, 28.75 / 24.75, 1e-6, given="[100, 1 × 15], the first over the others")
 
 # %% [markdown]
-# ## Implement (40 points)
+# ## Implement (41 points)
 #
 # Seven functions: find the loud channel, and then six things that can be done about it.
 #
 # ### outlier_channels (5 points)
 #
 # A channel *reaches* as far as its largest magnitude over all tokens.
-# It is an **outlier** if it reaches more than `threshold` times as far as the median channel does.
+# It is an **outlier** if it reaches more than `threshold` times the median of all channels' reaches, which lies halfway between the middle two where their number is even.
 # The median, not the mean: one channel that is loud enough raises the mean above everything else.
 # Return the numbers of the outlier channels, in order, as integers.
 # An empty array, NaN and infinity are refused with a `ValueError`, which names the index of the first bad value.
@@ -211,9 +211,11 @@ x = np.float32([[1, -9, 2, 1], [-2, 3, 1, 1], [1, 1, 1, 2]])
 expect_values(outlier_channels(x, 4), np.array([1]), given=x, any_width=True)
 
 # %% check="outlier_channels-median"
-"""Channels are compared with the median channel, which a loud one does not move."""
+"""Channels are compared with the median reach, which a loud one does not move."""
 x = np.float32([[1, 1, 9, 1, 900], [1, -1, 9, 1, 900]])
 expect_values(outlier_channels(x, 4), np.array([2, 4]), given=x, any_width=True)
+x = np.float32([[1, 6, 3, 1]])  # the middle two are 1 and 3, and 6 is more than 2.5 times 2
+expect_values(outlier_channels(x, 2.5), np.array([1]), given=x, any_width=True)
 
 # %% check="outlier_channels-relative"
 """Scaling all of x, however far, changes nothing."""
@@ -378,7 +380,7 @@ x = np.float32([[7, 5, -6, 5], [1, 1, 1, 1]])
 expect_close(split_outliers(x, 4, 0.5).decoded, x, 1e-5, given={"threshold": 0.5, "x": x})
 
 # %% [markdown]
-# ### rotate_hadamard (5 points)
+# ### rotate_hadamard (6 points)
 #
 # Return $Hx/\sqrt{D}$ along the last axis, $H$ being Sylvester's matrix: element $i$ of its row $c$ is −1 if the numbers $c$ and $i$ have an odd number of bits in common, else 1.
 # Two ways to make it: each doubling puts four copies side by side, the last with its sign turned, $H_{2n} = \begin{pmatrix} H_n & H_n \\ H_n & -H_n \end{pmatrix}$; or no matrix at all, but $\log_2 D$ rounds of sums and differences of halves.
@@ -417,6 +419,12 @@ expect_close(rotate_hadamard(x), expected, 1e-5, given=x)
 expect_close(
     rotate_hadamard(x.reshape(2, 2, 4)), expected.reshape(2, 2, 4), 1e-5, given="the same rows, shape (2, 2, 4)"
 )
+
+# %% check="rotate_hadamard-argument"
+"""The array that was handed over is the same after the call."""
+x = np.array([1.0, 2, 3, 4])
+rotate_hadamard(x)
+expect_values(x, np.array([1.0, 2, 3, 4]), given="the argument after the call")
 
 # %% check="rotate_hadamard-refuses"
 """A last axis whose length is no power of two is refused with a ValueError."""
@@ -576,16 +584,17 @@ expect_values(quantised.scales, np.float32([[2.0**-9], [448]]), given=x)
 expect_values(quantised.codes[:, 0], np.uint8([0, 7]), given=x[:, 0])
 
 # %% [markdown]
-# ## Benchmark (8 points)
+# ## Benchmark (9 points)
 #
 # Which remedy for which tensor, and at what price?
 # Everything that this course can do to keys or values is in `labkit.candidates`, made of your functions; each candidate says what it gives back and what it stores.
 #
-# ### channel_error (3 points)
+# ### channel_error (4 points)
 #
 # One error over the whole tensor does not see what happens to ordinary channels beside a loud one: their numbers are too small to count.
 # So measure each channel by itself: $\lVert x_c - \hat x_c \rVert / \lVert x_c \rVert$, over all tokens of channel $c$.
 # A channel of zeros has error 0 if it comes back as zeros, and infinity if not.
+# Arrays of different shapes are refused with a `ValueError`: NumPy would stretch a single row to fit.
 #
 # By hand: a channel [3, 4] that comes back as [3, 4.5] has error $0.5/5 = 0.1$.
 # A channel [100, −100] beside it, which comes back exactly, has error 0, whatever happened to its neighbour.
@@ -630,6 +639,10 @@ expect_close(channel_error(x, decoded), [0.1, 0.0, math.sqrt(0.5)], 1e-6, given=
 """A channel of zeros has error 0 if it comes back as zeros, infinity if not."""
 x, decoded = np.float32([[0, 0, 1], [0, 0, 1]]), np.float32([[0, 0.1, 1], [0, 0, 1]])
 expect_values(channel_error(x, decoded), np.array([0, math.inf, 0]), given=x, any_width=True)
+
+# %% check="channel_error-refuses"
+"""A `decoded` whose shape is not that of x is refused with a ValueError."""
+expect_raises(ValueError, lambda: channel_error(x, decoded[:1]), given="shapes (2, 3) and (1, 3)")
 
 # %% [markdown]
 # ### choose_scheme (5 points)

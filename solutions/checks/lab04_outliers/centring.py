@@ -4,7 +4,7 @@ from typing import Any
 
 import fp4kv
 import numpy as np
-from labkit.expect import Mismatch, expect_close, expect_raises, expect_values, plain_array
+from labkit.expect import Mismatch, expect_close, expect_dtype_and_shape, expect_raises, expect_values, plain_array
 
 from autograder.checks import Registry
 
@@ -13,8 +13,8 @@ from .inputs import FLOAT32_ULP
 checks = Registry()
 check = checks.check
 
-SHAPES = ((33, 16, 8), (5, 64, 1), (64, 24, 40), (7, 3, 7))
-"""Tokens, channels, and tokens of calibration: one, most, and all of them among others."""
+SHAPES = ((33, 16, 8), (5, 64, 1), (64, 24, 40), (7, 3, 6))
+"""Tokens, channels, and tokens of calibration: one, most, and all but one of them among others."""
 
 
 @check(
@@ -31,7 +31,9 @@ def the_centre_is_the_mean_of_the_first_tokens(student: Any, cases: Any) -> None
         _, centre = _pair(student.centre_keys(keys, n), keys)
         expected = fp4kv.centre_keys(keys, n)[1]
         tolerance = (n + 1) * FLOAT32_ULP * np.abs(keys[:n]).max(axis=0)  # n sums in float32, one after the other
-        expect_close(centre, expected, tolerance, given={"n_calibration": n, "keys": keys})
+        given = {"n_calibration": n, "keys": keys}
+        expect_dtype_and_shape(centre, expected, given)  # float32, as it is stored
+        expect_close(centre, expected, tolerance, given=given)
 
 
 @check(
@@ -88,6 +90,7 @@ def other_numbers_of_tokens_are_refused(student: Any, cases: Any) -> None:
     keys = _keys(cases, 6, 16)
     for n in (0, -1, 7, int(cases.rng.integers(8, 1000))):
         expect_raises(ValueError, lambda n=n: student.centre_keys(keys, n), given=f"n_calibration = {n}, 6 tokens")
+    _pair(student.centre_keys(keys, 6), keys)  # all of them are no more than there are
 
 
 def _keys(cases: Any, n_tokens: int, width: int) -> np.ndarray:

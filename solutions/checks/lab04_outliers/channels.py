@@ -5,7 +5,7 @@ from typing import Any
 
 import fp4kv
 import numpy as np
-from labkit.expect import Mismatch, expect_close, expect_values, plain_array
+from labkit.expect import Mismatch, expect_close, expect_raises, expect_values, plain_array
 
 from autograder.checks import Registry
 
@@ -48,3 +48,17 @@ def a_channel_of_zeros_is_exact_or_infinitely_wrong(student: Any, cases: Any) ->
     if got.shape != (12,):
         raise Mismatch("shape (12,)", f"shape {got.shape}")
     expect_values(got[[zero, wrong]], np.array([0.0, math.inf]), given="two channels of zeros", any_width=True)
+
+
+@check(
+    "channel_error-refuses",
+    points=1,
+    catches="lets NumPy stretch a shape that does not fit",
+    hint="decoded.shape != x.shape: NumPy subtracts a row from every row without a word",
+)
+def other_shapes_are_refused(student: Any, cases: Any) -> None:
+    """A `decoded` whose shape is not that of x is refused with a ValueError."""
+    x = np.float32(cases.rng.normal(size=(6, 8)))
+    for decoded in (x[:1], x[0], x[:, :1], x[:3]):
+        given = f"shapes {x.shape} and {decoded.shape}"
+        expect_raises(ValueError, lambda d=decoded: student.channel_error(x, d), given=given)

@@ -13,6 +13,7 @@ from labkit.candidates import Parts, candidates
 from labkit.expect import Mismatch, expect_raises, plain_array
 
 from autograder.checks import Registry
+from autograder.errors import CourseError
 
 from .inputs import as_cached, as_e2m1
 
@@ -122,7 +123,8 @@ def _expect_choices(student: Any, cases: Any, budgets: Rule) -> None:
             asked.append(table.best(budget)[0])
         if len(asked) == N_QUESTIONS:
             return
-    assert len(asked) > 1, "hardly a question was found among the tensors drawn"
+    if not asked:
+        raise CourseError(f"choose_scheme: expected a question among {N_DRAWN} tensors, found none")
 
 
 def _expect_choice(student: Any, x: np.ndarray, budget: float, table: Table) -> None:

@@ -14,8 +14,8 @@ from .inputs import FLOAT32_ULP, as_number
 checks = Registry()
 check = checks.check
 
-N_TOKENS_WITHOUT_MASK = 1 << 20
-"""So many tokens that one bit per channel, once, is 2^-20 bit per element."""
+N_TOKENS_WITHOUT_MASK = 1 << 30
+"""So many tokens that what is stored once, up to 32 bits per channel, is less than 2^-24 bit per element."""
 
 
 @check(
@@ -39,7 +39,8 @@ def the_limit_is_a_quarter_of_the_stored_scale(student: Any, cases: Any) -> None
 )
 def scales_have_a_floor_and_a_ceiling(student: Any, cases: Any) -> None:
     """No scale is below 2^-9 or above 448, and below 2^-6 the scales are whole multiples of 2^-9."""
-    subnormal = (cases.rng.integers(1, 8, 3) + cases.rng.uniform(-0.4, 0.4, 3)) * 6 * E4M3_MIN_SUBNORMAL
+    steps = np.array([1, 2, 3, 5]) + cases.rng.uniform(0.3, 0.4, 4) * [1, -1, 1, -1]
+    subnormal = steps * 6 * E4M3_MIN_SUBNORMAL
     for amax in map(float, [0.0, 1e-6, *subnormal, 2688.0, 1e5 * cases.rng.uniform(1, 2)]):
         expect_values(student.flush_limit(amax), _limit(amax), given=amax, any_width=True)
 
@@ -62,7 +63,7 @@ def a_token_stores_two_kinds_of_elements_and_a_scale(student: Any, cases: Any) -
         got = as_number(student.split_bits(N_TOKENS_WITHOUT_MASK, width, n_outliers, bits), "bits per element")
         expected = (16 * n_outliers + bits * (width - n_outliers) + 32) / width
         given = {"width": width, "n_outliers": n_outliers, "bits": bits}
-        expect_close(got, expected, 2 / N_TOKENS_WITHOUT_MASK, given=given)
+        expect_close(got, expected, 64 * FLOAT32_ULP, given=given)
 
 
 @check(

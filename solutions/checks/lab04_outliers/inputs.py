@@ -73,11 +73,11 @@ def is_clear_of_e2m1_ties(quotients: np.ndarray) -> np.ndarray:
 def noisy(cases: Any, n_tokens: int, width: int, loud: Any = (), size: float = 1.0) -> np.ndarray:
     """Return values from 0.1 to 1 with drawn signs, in float32, some channels `size` times as large.
 
-    Each channel reaches 1, times its size, at some token.
+    Each channel reaches 1, times its size, at some token, where it is above 0.
     """
     x = cases.rng.uniform(0.1, 1, (n_tokens, width)) * cases.rng.choice([-1, 1], (n_tokens, width))
     peak = cases.rng.integers(n_tokens, size=width)
-    x[peak, np.arange(width)] = cases.rng.choice([-1, 1], width)
+    x[peak, np.arange(width)] = 1
     x[:, list(loud)] *= size
     return np.float32(x)
 

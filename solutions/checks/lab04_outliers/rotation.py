@@ -9,7 +9,7 @@ from typing import Any
 
 import fp4kv
 import numpy as np
-from labkit.expect import Mismatch, expect_close, expect_raises, plain_array
+from labkit.expect import Mismatch, expect_close, expect_raises, expect_values, plain_array
 from labkit.given.lab02 import dequantise, quantise_e2m1
 from labkit.given.lab03 import attend
 
@@ -82,6 +82,20 @@ def only_the_last_axis_is_rotated(student: Any, cases: Any) -> None:
             raise Mismatch(f"a row of shape {shape[-1:]} for a row", f"shape {rows[0].shape}")
         expected = np.reshape(rows, shape)
         expect_close(student.rotate_hadamard(x), expected, 2 * _rounding(expected), given=x)
+
+
+@check(
+    "rotate_hadamard-argument",
+    points=1,
+    catches="overwrites the array that it was given",
+    hint="np.asarray(x, np.float64) is x itself where x is float64 already; x + y makes a new array, x += y does not",
+)
+def the_argument_stays_as_it_was(student: Any, cases: Any) -> None:
+    """The array that was handed over is the same after the call."""
+    for kind in (np.float64, np.float32):
+        x = cases.rng.normal(size=(3, 16)).astype(kind)
+        _, arguments = student.rotate_hadamard.and_arguments(x.copy())
+        expect_values(arguments[0], x, given=x)
 
 
 @check(
