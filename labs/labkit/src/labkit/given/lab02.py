@@ -110,7 +110,8 @@ def quantise_int(
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"axis: expected an axis of an array of shape {x.shape}, got {axis}")
     if group < 1 or x.shape[axis] % group:
-        raise ValueError(f"group: expected a divisor of {x.shape[axis]}, the length of axis {axis}, got {group}")
+        length = f"{x.shape[axis]}, the length of axis {axis % x.ndim}"
+        raise ValueError(f"group: expected a divisor of {length}, got {group}")
     moved = np.moveaxis(x.astype(np.float64), axis, -1)
     groups = moved.reshape(*moved.shape[:-1], x.shape[axis] // group, group)
     low = np.zeros(groups.shape[:-1]) if symmetric else groups.min(axis=-1)
