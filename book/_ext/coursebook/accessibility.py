@@ -13,6 +13,12 @@ REPLACEMENTS = (
     (r'<span class="search-button__kbd-shortcut">', '<span class="search-button__kbd-shortcut" aria-hidden="true">'),
     # a bibliography entry is an item of a list
     (r'role="doc-biblioentry"', 'role="listitem"'),
+    # every box of a kind gets the same id
+    (r'(<section class="[a-z]+-content") id="(?:proof|exercise|solution)-content"', r"\1"),
+    (
+        r'(<div class="proof admonition") id="proof">\s*<p>Proof\. ',
+        r'\1 role="group" aria-label="Proof"><p><em>Proof.</em> ',
+    ),
     # the text of a summary is its name
     (r'<summary aria-label="Toggle hidden content">', "<summary>"),
     # buttons that submit nothing
