@@ -31,7 +31,7 @@ def outlier_channels(x: Float[np.ndarray, "T D"], threshold: float) -> Int[np.nd
 
     Example
     -------
-    >>> outlier_channels(np.array([[1.0, -9.0, 2.0], [-2.0, 3.0, 1.0]]), threshold=4)
+    >>> outlier_channels(np.array([[1.0, -9.0, 2.0], [-2.0, 3.0, 1.0]]), threshold=4.0)
     array([1])
     """
     reach = np.abs(_finite_float32(x)).max(axis=0).astype(np.float64)
@@ -102,7 +102,7 @@ def split_outliers(x: Float32[np.ndarray, "T D"], bits: int, threshold: float) -
 
     Example
     -------
-    >>> decoded, bits_per_element = split_outliers(np.float32([[7, 3, -1, 100]]), bits=4, threshold=4)
+    >>> decoded, bits_per_element = split_outliers(np.float32([[7, 3, -1, 100]]), bits=4, threshold=4.0)
     >>> decoded, bits_per_element
     (array([[  7.,   3.,  -1., 100.]], dtype=float32), 16.0)
 

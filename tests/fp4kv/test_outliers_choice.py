@@ -112,17 +112,19 @@ def test_the_choice_is_that_of_an_exhaustive_search(rng: np.random.Generator) ->
 
 def test_of_equals_the_first_is_chosen() -> None:
     x = np.zeros((32, 32), np.float32)
-    assert choose_scheme(x, 16) == "FP16"
-    assert choose_scheme(x, 15) == "FP8, UE8M0 per 32"
+    assert choose_scheme(x, 16.0) == "FP16"
+    assert choose_scheme(x, 15.0) == "FP8, UE8M0 per 32"
     assert choose_scheme(np.ones((32, 32), np.float32), 4.25) == "MXFP4"
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)  # forty candidates each: slow on a busy machine
 @given(seed=st.integers(0, 2**32 - 1), size=st.floats(0.1, 100))
 def test_more_bits_never_make_it_worse(seed: int, size: float) -> None:
     x = loud(np.random.default_rng(seed), size, (40, 32))
     found = candidates(x, PARTS)
-    errors = [channel_error(x, found[choose_scheme(x, budget)].decoded).mean() for budget in (3, 4, 4.5, 6, 9, 16)]
+    errors = [
+        channel_error(x, found[choose_scheme(x, budget)].decoded).mean() for budget in (3.0, 4.0, 4.5, 6.0, 9.0, 16.0)
+    ]
     assert errors == sorted(errors, reverse=True), (seed, size)
 
 
@@ -138,14 +140,14 @@ def test_budgets_below_every_candidate_are_refused(budget: float, rng: np.random
 @pytest.mark.parametrize("width", [16, 24, 96])
 def test_widths_that_not_every_candidate_can_store_are_refused(width: int) -> None:
     with pytest.raises(ValueError, match="x: expected a last axis"):
-        choose_scheme(np.ones((32, width), np.float32), 8)
+        choose_scheme(np.ones((32, width), np.float32), 8.0)
 
 
 def test_a_value_that_is_not_finite_is_named() -> None:
     x = np.ones((32, 32), np.float32)
     x[3, 4] = np.nan
     with pytest.raises(ValueError, match=r"got nan at index \(3"):
-        choose_scheme(x, 8)
+        choose_scheme(x, 8.0)
 
 
 def test_the_input_is_left_alone(rng: np.random.Generator) -> None:

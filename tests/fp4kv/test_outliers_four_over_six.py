@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from fp4kv import dequantise, quantise_e2m1, round_to_e4m3, scale_four_over_six
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from labkit.expect import expect_codes, expect_values
@@ -71,6 +71,7 @@ def test_it_takes_the_scale_with_the_smaller_exact_error(rng: np.random.Generato
     assert min(chosen.values()) > 200, chosen
 
 
+@settings(deadline=None)  # fractions: slow on a busy machine
 @given(x=GROUPS)
 def test_no_group_is_worse_than_under_either_scale(x: np.ndarray) -> None:
     groups = x.reshape(-1, 16)
@@ -81,6 +82,7 @@ def test_no_group_is_worse_than_under_either_scale(x: np.ndarray) -> None:
         assert error <= least * (1 + Fraction(SUM_ROUNDING)), group
 
 
+@settings(deadline=None)  # fractions: slow on a busy machine
 @given(x=GROUPS)
 def test_groups_are_chosen_alone(x: np.ndarray) -> None:
     whole = scale_four_over_six(x)

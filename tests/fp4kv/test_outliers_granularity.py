@@ -173,14 +173,14 @@ def test_a_value_that_is_not_finite_is_named_by_token_and_channel(granularity: G
     with pytest.raises(ValueError, match=r"x: expected finite float32 values, got nan at index \(1, 20\)"):
         quantise_with_granularity(x, 4, granularity)
     with pytest.raises(ValueError, match=r"got nan at index \(1, 20\)"):
-        outlier_channels(x, 3)
+        outlier_channels(x, 3.0)
 
 
 @pytest.mark.parametrize("shape", [(0, 16), (3, 0)])
 def test_nothing_is_refused(shape: tuple[int, int]) -> None:
     for call in (
         lambda x: quantise_with_granularity(x, 4, Granularity.CHANNEL),
-        lambda x: outlier_channels(x, 3),
+        lambda x: outlier_channels(x, 3.0),
     ):
         with pytest.raises(ValueError, match="x: expected at least one token and one channel, got shape"):
             call(np.zeros(shape, np.float32))
@@ -198,7 +198,7 @@ def test_inputs_are_left_alone(rng: np.random.Generator) -> None:
     before = x.copy()
     for granularity in GRANULARITIES:
         quantise_with_granularity(x, 4, granularity)
-    outlier_channels(x, 2)
+    outlier_channels(x, 2.0)
     expect_values(x, before, given="the input after the calls")
 
 
@@ -218,14 +218,14 @@ def test_inputs_are_left_alone(rng: np.random.Generator) -> None:
     ],
 )
 def test_outlier_channels_of_small_matrices(rows: list[list[float]], threshold: float, channels: list[int]) -> None:
-    got = outlier_channels(np.float32(rows), threshold)
+    got = outlier_channels(np.float32(rows), float(threshold))
     expect_values(got, np.array(channels, np.intp), given=rows)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])
 def test_outlier_channels_of_other_float_types(dtype: type) -> None:
     x = np.array([[30000, 30000, 30000, 60000]], dtype)  # three times the median is no float16
-    expect_values(outlier_channels(x, 3), np.array([], np.intp), given=x)
+    expect_values(outlier_channels(x, 3.0), np.array([], np.intp), given=x)
 
 
 @given(x=MATRICES, threshold=st.floats(0.5, 100), exponent=st.integers(-20, 20))

@@ -86,9 +86,9 @@ def stored_bytes(x: np.ndarray, bits: int, threshold: float) -> int:
 @pytest.mark.parametrize("loud", [[], [3], [3, 8, 30], list(range(15))])
 def test_every_byte_is_counted(bits: int, loud: list[int], rng: np.random.Generator) -> None:
     x = keys_with_loud_channels(rng, loud, (48, 32))  # a multiple of 8 everywhere: no byte is half full
-    got = split_outliers(x, bits, 4)
-    assert list(outlier_channels(x, 4)) == loud
-    assert abs(got.bits_per_element * x.size - 8 * stored_bytes(x, bits, 4)) < LESS_THAN_A_BIT
+    got = split_outliers(x, bits, 4.0)
+    assert list(outlier_channels(x, 4.0)) == loud
+    assert abs(got.bits_per_element * x.size - 8 * stored_bytes(x, bits, 4.0)) < LESS_THAN_A_BIT
 
 
 @pytest.mark.parametrize("bits", INTEGER_BITS)
@@ -101,35 +101,35 @@ def test_without_an_ordinary_channel_there_is_no_scale(bits: int) -> None:
 
 def test_without_an_outlier_it_is_one_scale_per_token(rng: np.random.Generator) -> None:
     x = rng.normal(size=(8, 32)).astype(np.float32)
-    got = split_outliers(x, 4, 100)
+    got = split_outliers(x, 4, 100.0)
     expect_values(got.decoded, dequantise(quantise_int(x, 4, 32)), given=x)
     assert got.bits_per_element == 4 + 32 / 32 + 1 / 8
 
 
 def test_a_channel_that_reaches_exactly_the_threshold_stays() -> None:
     x = np.float32([[1, 1, 1, 4]])
-    expect_values(split_outliers(x, 2, 4).decoded, np.float32([[0, 0, 0, 4]]), given=x)
+    expect_values(split_outliers(x, 2, 4.0).decoded, np.float32([[0, 0, 0, 4]]), given=x)
     x = np.nextafter(x, np.float32([[1, 1, 1, 9]]))
-    expect_values(split_outliers(x, 2, 4).decoded, np.float32([[1, 1, 1, 4]]), given=x)
+    expect_values(split_outliers(x, 2, 4.0).decoded, np.float32([[1, 1, 1, 4]]), given=x)
 
 
 def test_outliers_do_not_set_the_scale_of_the_others() -> None:
     x = np.float32([[7, 3, -1, 100]])
-    expect_values(split_outliers(x, 4, 4).decoded, x, given=x)
+    expect_values(split_outliers(x, 4, 4.0).decoded, x, given=x)
     expect_values(dequantise(quantise_int(x, 4, 4))[0, :3], np.float32([0, 0, 0]), given="unsplit")
 
 
 @pytest.mark.parametrize("loud", [65504.0, 65519.0, 65520.0, 1e6, 3.4e38])
 def test_what_fp16_cannot_hold_saturates(loud: float) -> None:
     x = np.float32([[1, -1, 1, loud, -loud]])
-    decoded = split_outliers(x, 8, 3).decoded
+    decoded = split_outliers(x, 8, 3.0).decoded
     expect_values(decoded[0, 3:], np.float32([LARGEST_FP16, -LARGEST_FP16]), given=x)
 
 
 def test_what_is_below_the_smallest_fp16_vanishes_and_ties_go_to_even() -> None:
     smallest = 2.0**-24
     x = np.float32([[1, 1, 1, 9], [1, 1, 1, smallest / 2], [1, 1, 1, smallest], [1, 1, 1, 1 + 2.0**-11]])
-    expect_values(split_outliers(x, 8, 3).decoded[1:, 3], np.float32([0, smallest, 1]), given=x)
+    expect_values(split_outliers(x, 8, 3.0).decoded[1:, 3], np.float32([0, smallest, 1]), given=x)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -138,20 +138,20 @@ def test_a_value_that_is_not_finite_is_named_by_token_and_channel(bad: float, ch
     x = np.float32([[1, 1, 1, 90], [1, 1, 1, 90]])
     x[1, channel] = bad
     with pytest.raises(ValueError, match=rf"x: expected finite float32 values, got .* at index \(1, {channel}\)"):
-        split_outliers(x, 4, 3)
+        split_outliers(x, 4, 3.0)
 
 
 def test_nothing_and_other_bits_are_refused() -> None:
     with pytest.raises(ValueError, match="x: expected at least one token and one channel, got shape"):
-        split_outliers(np.zeros((0, 4), np.float32), 4, 3)
+        split_outliers(np.zeros((0, 4), np.float32), 4, 3.0)
     with pytest.raises(ValueError, match="bits: expected one of"):
-        split_outliers(np.ones((2, 4), np.float32), 5, 3)
+        split_outliers(np.ones((2, 4), np.float32), 5, 3.0)
 
 
 def test_the_input_is_left_alone(rng: np.random.Generator) -> None:
     x = keys_with_loud_channels(rng, [2, 7])
     before = x.copy()
-    split_outliers(x, 4, 4)
+    split_outliers(x, 4, 4.0)
     expect_values(x, before, given="the input after the call")
 
 
@@ -176,5 +176,5 @@ def test_outliers_are_off_by_fp16_and_others_by_half_a_step_of_the_others(
 @given(x=MATRICES, bits=st.sampled_from(INTEGER_BITS))
 def test_a_higher_threshold_never_stores_more(x: np.ndarray, bits: int) -> None:
     # an outlier costs 16 - bits more per token; beyond the median there is always an ordinary one, and so a scale
-    stored = [split_outliers(x, bits, threshold).bits_per_element for threshold in (1.5, 3, 10)]
+    stored = [split_outliers(x, bits, threshold).bits_per_element for threshold in (1.5, 3.0, 10.0)]
     assert stored == sorted(stored, reverse=True), x
