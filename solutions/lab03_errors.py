@@ -506,8 +506,8 @@ plt.legend()
 plt.show()
 
 # %% check="weight_error_bound-tanh"
-"""Where all logits can move by the same ε, the bound is tanh(ε/2)."""
-errors = np.array([[1.0, 1.0, 1.0], [0.2, 0.2, 0.2]])
+"""Where both of two logits can move by ε, the bound is tanh(ε/2)."""
+errors = np.array([[1.0, 1.0], [0.2, 0.2]])
 expect_close(weight_error_bound(errors), [math.tanh(0.5), math.tanh(0.1)], ROUNDING, given={"logit_errors": errors})
 
 # %% check="weight_error_bound-two_largest"

@@ -4,9 +4,11 @@ from typing import Any
 
 import fp4kv
 import numpy as np
-from labkit.expect import expect_close, expect_raises
+from labkit.expect import Mismatch, expect_close, expect_raises
 
 from autograder.checks import Registry
+
+from .inputs import agrees, own
 
 checks = Registry()
 check = checks.check
@@ -71,11 +73,9 @@ def everything_is_computed_in_float64(student: Any, cases: Any) -> None:
 def no_logit_is_too_large(student: Any, cases: Any) -> None:
     """Logits of ±10,000 and more give finite weights that add up to 1."""
     for size in (800.0, 1e4, 1e8):
-        shift = np.float32(cases.rng.integers(0, 3, (4, 1)))
-        for sign in (1.0, -1.0):
-            q, keys = np.float32([[sign]]), np.float32(size + shift * sign)  # small next to size: exact in float32
-            expected = fp4kv.attention_weights(q, keys)
-            expect_close(student.attention_weights(q, keys), expected, FLOAT32_WEIGHT, given={"q": q, "keys": keys})
+        q, keys = np.float32([[1], [-1]]), np.float32(size + 16 * cases.rng.integers(0, 2, (4, 1)))  # exact in float32
+        expected = fp4kv.attention_weights(q, keys)
+        expect_close(student.attention_weights(q, keys), expected, FLOAT32_WEIGHT, given={"q": q, "keys": keys})
 
 
 @check(
@@ -102,7 +102,7 @@ def hidden_keys_have_no_weight(student: Any, cases: Any) -> None:
 )
 def hidden_keys_have_no_weight_whatever_the_logits(student: Any, cases: Any) -> None:
     """However far below the others the visible logits are, hidden keys have weight 0."""
-    for size in (1.5e2, 1.5e5, 1e10, 1e20):
+    for size in (1.5e2, 1.5e5, 1e10, 1e15):
         gap = float(cases.rng.uniform(1, 2))
         q, keys = np.float32([[size]]), np.float32([[-size], [gap / size], [-size], [-size]])
         seen = cases.rng.permutation([True, False])
@@ -151,6 +151,7 @@ def outputs_are_weighted_averages(student: Any, cases: Any) -> None:
     points=1,
     catches="does not hand the mask on",
     hint="attention_weights takes is_visible",
+    uses=("attention_weights",),
 )
 def hidden_values_do_not_count(student: Any, cases: Any) -> None:
     """What a query does not see has no part in its output."""
@@ -158,7 +159,11 @@ def hidden_values_do_not_count(student: Any, cases: Any) -> None:
     values, seen = np.float32(cases.rng.normal(size=(2, 6, 3))), _mask(cases, 4, 6)
     expected = fp4kv.attend(q, keys, values, seen)
     got = student.attend(q, keys, values, seen)
-    expect_close(got, expected, 8 * FLOAT32_WEIGHT, given={"q": q, "keys": keys, "is_visible": seen})
+    try:
+        expect_close(got, expected, 8 * FLOAT32_WEIGHT, given={"q": q, "keys": keys, "is_visible": seen})
+    except Mismatch:  # a slip in the student's own weights has cost its points already
+        if not agrees(got, own(student.attention_weights(q, keys, seen), np.zeros((2, 4, 6))) @ values):
+            raise
 
 
 def _narrow(cases: Any, heads: tuple[int, ...], n: int, n_tokens: int) -> tuple[np.ndarray, np.ndarray]:
