@@ -80,14 +80,15 @@ def flush_limit(amax: float) -> float:
 
 
 # %%
-figure, panels = plt.subplots(1, 3, figsize=(13, 3.2), sharex=True)
+figure, panels = plt.subplots(1, 3, figsize=(10, 3), sharex=True)
 for panel, amax in zip(panels, (100, 24, 23), strict=True):
     group = np.ones(16, np.float32)
     group[5] = amax
     quantised = quantise_e2m1(group)
     draw_groups(group, dequantise(quantised), quantised.scales, axes=panel)
     panel.axhspan(-flush_limit(amax), flush_limit(amax), color=COLOURS["evicted"], alpha=0.4)
-    panel.set(yscale="symlog", xlabel=f"amax {amax}: what is inside the grey band is flushed")
+    panel.set(yscale="symlog", xlabel=f"amax {amax}, grey: flushed")
+    panel.get_legend().set_visible(amax == 100)
 plt.show()
 
 # %% check="flush_limit-scale"
@@ -334,8 +335,8 @@ from fp4kv import split_outliers
 rng = np.random.default_rng(1)
 loud_keys = rng.normal(size=(256, 64)).astype(np.float32)
 loud_keys[:, 5] *= 50
-token, inside = loud_keys[100, :16], np.arange(16)
-figure, panels = plt.subplots(1, 2, figsize=(13, 3.2), sharey=True)
+token = loud_keys[100, :16]
+figure, panels = plt.subplots(1, 2, figsize=(10, 3.2), sharey=True)
 draw_groups(token, dequantise(quantise_e2m1(token)), axes=panels[0])
 draw_groups(token, split_outliers(loud_keys, 4, 3).decoded[100, :16], axes=panels[1])
 panels[0].set(ylim=(-4, 4), xlabel="channel: E2M1, one E4M3 scale per 16")
@@ -434,7 +435,8 @@ for x in (np.ones((2, 3)), np.ones(12)):
 # %% [markdown]
 # ### attend_rotated (4 points)
 #
-# A cache that holds rotated keys gives the right attention only if the query is rotated too: $(Hq) \cdot (Hk) = q \cdot k$, because $H/\sqrt D$ is orthonormal.
+# Write $R = H/\sqrt D$ for the rotation.
+# A cache that holds rotated keys gives the right attention only if the query is rotated too: $(Rq) \cdot (Rk) = q \cdot k$, because $R$ changes no length and no angle.
 # Rotated values come out of attention rotated, and must be rotated back.
 # Return the attention output from a cache whose keys and values are rotated, then stored in E2M1 with one E4M3 scale per 16; `attend(q, keys, values)` is given.
 # Keys and values may have different widths, $D$ and $E$.
@@ -458,12 +460,11 @@ for name, output in {"as they are": plain, "rotated": rotated}.items():
 
 # %% check="attend_rotated-query"
 """Logits stay what they are: the query is rotated as the keys are."""
-keys, values = np.zeros((2, 16), np.float32), np.full((2, 16), 6, np.float32)
-keys[0, 0], keys[1, 1], values[1] = 24, 24, -6  # exact in E2M1, rotated or not
-q = np.zeros((1, 16), np.float32)
-q[0, 0] = 1 / 6
-got = np.abs(attend_rotated(q, keys, values)).max()  # logits 1 and 0
-expect_close(got, 6 * np.tanh(0.5), 1e-5, given="q·k/√D of 1 and 0, values of 6 and -6")
+keys, q = np.zeros((2, 16), np.float32), np.zeros((1, 16), np.float32)
+keys[0, 0], keys[1, 1], q[0, 0] = 24, 24, 1 / 6  # exact in E2M1, rotated or not; logits 1 and 0
+own_rotation = np.float32(np.kron([1, 1, 1, -1], [1, 1, 1, -1]))
+values = np.stack([6 * own_rotation, -6 * own_rotation])
+expect_close(attend_rotated(q, keys, values)[0], 6 * np.tanh(0.5) * own_rotation, 1e-5, given="logits 1 and 0")
 
 # %% check="attend_rotated-values"
 """The output is that of the values as they were: rotated back."""
@@ -545,7 +546,7 @@ from fp4kv import scale_four_over_six
 
 # %%
 group = np.float32([10, 20, 30, 40] * 4)
-figure, panels = plt.subplots(1, 2, figsize=(13, 3.2), sharey=True)
+figure, panels = plt.subplots(1, 2, figsize=(10, 3.2), sharey=True)
 for panel, quantised in zip(panels, (quantise_e2m1(group), scale_four_over_six(group)), strict=True):
     draw_groups(group, dequantise(quantised), axes=panel)
     panel.set_xlabel(f"scale {quantised.scales[0]:g}")
@@ -608,24 +609,24 @@ base = np.random.default_rng(4).normal(size=(256, 64)).astype(np.float32)
 ordinary = np.arange(64) != 5
 beside = np.flatnonzero(ordinary[:16])
 schemes = {
-    "E2M1, groups of 16": lambda x: dequantise(quantise_e2m1(x)),
-    "E2M1, rotated": lambda x: rotate_hadamard(dequantise(quantise_e2m1(rotate_hadamard(x).astype(np.float32)))),
-    "E2M1, four over six": lambda x: dequantise(scale_four_over_six(x)),
-    "INT4 per token": lambda x: quantise_with_granularity(x, 4, Granularity.TOKEN).decoded,
-    "INT4 per channel": lambda x: quantise_with_granularity(x, 4, Granularity.CHANNEL).decoded,
-    "INT4, outliers in FP16": lambda x: split_outliers(x, 4, 3).decoded,
+    "E2M1, groups of 16": ("e2m1", "o-", lambda x: dequantise(quantise_e2m1(x))),
+    "E2M1, four over six": ("e2m1", "P:", lambda x: dequantise(scale_four_over_six(x))),
+    "E2M1, rotated": ("e4m3", "s--", lambda x: rotate_hadamard(dequantise(quantise_e2m1(rotate_hadamard(x))))),
+    "INT4 per token": ("integer", "^-", lambda x: quantise_with_granularity(x, 4, Granularity.TOKEN).decoded),
+    "INT4 per channel": ("integer", "v--", lambda x: quantise_with_granularity(x, 4, Granularity.CHANNEL).decoded),
+    "INT4, outliers in FP16": ("integer", "x:", lambda x: split_outliers(x, 4, 3).decoded),
 }
-figure, panels = plt.subplots(1, 2, figsize=(13, 4.2), sharey=True)
-for marker, (name, scheme) in zip("osD^vP", schemes.items(), strict=True):
+figure, panels = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True)
+for name, (colour, line, scheme) in schemes.items():
     errors = []
     for size in sizes:
         x = base.copy()
         x[:, 5] *= np.float32(size)
         errors.append(channel_error(x, scheme(x)))
-    panels[0].plot(sizes, [error[beside].mean() for error in errors], marker=marker, label=name)
-    panels[1].plot(sizes, [error[ordinary].mean() for error in errors], marker=marker, label=name)
-for panel, who in zip(panels, ("of its 15 neighbours", "of all 63 others"), strict=True):
-    panel.set(xscale="log", xlabel=f"size of channel 5: mean error {who}")
+    panels[0].plot(sizes, [error[beside].mean() for error in errors], line, color=COLOURS[colour], label=name)
+    panels[1].plot(sizes, [error[ordinary].mean() for error in errors], line, color=COLOURS[colour], label=name)
+for panel, who in zip(panels, ("its 15 neighbours", "all 63 others"), strict=True):
+    panel.set(xscale="log", xlabel=f"size of channel 5; error of {who}")
 panels[0].set_ylabel("mean channel error")
 panels[1].legend()
 plt.show()
@@ -663,7 +664,7 @@ for budget in (3.0, 4.3, 4.5, 5.0, 8.5):
     print(f"at most {budget} bits per element")
     for name, x in {"one loud channel": loud_keys, "real keys": real_keys, "Gaussian": base}.items():
         chosen = choose_scheme(x, budget)
-        print(f"    {name:16}: {chosen}, which must read {what_it_reads(chosen).value} first")
+        print(f"    {name:16}: {chosen} (must read {what_it_reads(chosen).value} first)")
 
 
 def excess(x: Float32[np.ndarray, "T D"], budget_bits: float) -> float:
@@ -694,6 +695,7 @@ expect_raises(ValueError, lambda: choose_scheme(base, 1.5), given="budget_bits =
 # One picture for all of it: the mean channel error of every candidate against the bits that it stores, metadata included.
 # The line joins the candidates that no other beats on both counts; `choose_scheme` picks from it.
 # A filled marker can store each token when it comes; a hollow one must see its whole block of tokens, or all tokens, first.
+# (The real tensors come in FP16, which gives them back exactly: it has no place on an axis of logarithms.)
 
 # %%
 KINDS = {
@@ -708,7 +710,7 @@ tensors = {
     "real keys": real_keys,
     "real values": load_values(layer=10)[:, 0],
 }
-figure, panels = plt.subplots(2, 2, figsize=(13, 8), sharex=True, sharey=True)
+figure, panels = plt.subplots(2, 2, figsize=(10, 8), sharex=True, sharey=True)
 for panel, (name, x) in zip(panels.flat, tensors.items(), strict=True):
     found = {
         scheme: (cached.bits_per_element, channel_error(x, cached.decoded).mean())
@@ -718,7 +720,7 @@ for panel, (name, x) in zip(panels.flat, tensors.items(), strict=True):
         colour, marker, label = KINDS[scheme[:2]]
         grows = what_it_reads(scheme) in (Reads.TOKEN, Reads.EARLIER)
         panel.plot(*point, marker, color=COLOURS[colour], fillstyle="full" if grows else "none")
-    front = [p for p in sorted(found.values()) if p[1] <= min(e for b, e in found.values() if b <= p[0])]
+    front = [p for p in sorted(found.values()) if 0 < p[1] <= min(e for b, e in found.values() if b <= p[0])]
     panel.plot(*np.array(front).T, color=COLOURS["muted"], linewidth=1)
     panel.set(yscale="log", title=name)
     panel.set_xscale("log", base=2)
@@ -764,12 +766,10 @@ def diagnose(
     """Return why a cache collapsed, and in which group and channel; None for labels that the cause does not have."""
     sound = np.repeat(quantise_e2m1(x).scales, formats.GROUP_LENGTH, axis=-1)
     unsound = np.unique(np.flatnonzero(np.any(scales != sound, axis=0)) // formats.GROUP_LENGTH)
-    if unsound.size:
-        return (
-            Diagnosis(Cause.STALE_AMAX, int(unsound[0]), None)
-            if unsound.size == 1
-            else Diagnosis(Cause.WRONG_AXIS, None, None)
-        )
+    if unsound.size > 1:
+        return Diagnosis(Cause.WRONG_AXIS, None, None)
+    if unsound.size == 1:
+        return Diagnosis(Cause.STALE_AMAX, int(unsound[0]), None)
 
     errors = channel_error(x, decoded).reshape(-1, formats.GROUP_LENGTH)
     group = int(errors.mean(axis=-1).argmax())
@@ -782,7 +782,7 @@ def diagnose(
 
 # %%
 cases = {cause: make_case(cause, np.random.default_rng(seed)) for seed, cause in enumerate(Cause)}
-figure, panels = plt.subplots(2, 2, figsize=(13, 6), sharex=True, sharey=True)
+figure, panels = plt.subplots(2, 2, figsize=(10, 6), sharex=True, sharey=True)
 for panel, (cause, case) in zip(panels.flat, cases.items(), strict=True):
     panel.plot(channel_error(case.x, case.decoded), ".")
     panel.set(title=f"{cause.name}: group {case.truth.group}, channel {case.truth.channel}", xticks=range(0, 129, 16))

@@ -75,7 +75,8 @@ def the_first_tokens_stay_as_they_are(student: Any, cases: Any) -> None:
 def the_argument_stays_as_it_was(student: Any, cases: Any) -> None:
     """The array that was handed over is the same after the call."""
     keys = _keys(cases, 9, 16)
-    _, arguments = student.centre_keys.and_arguments(keys.copy(), 3)
+    got, arguments = student.centre_keys.and_arguments(keys.copy(), 3)
+    _pair(got, keys)
     expect_values(arguments[0], keys, given=keys)
 
 
@@ -104,6 +105,6 @@ def _pair(got: Any, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise Mismatch("two arrays: the centred keys and the centre", f"a {type(got).__name__}")
     centred, centre = plain_array(got[0]), plain_array(got[1])
     for name, part, shape in (("centred", centred, keys.shape), ("centre", centre, keys.shape[1:])):
-        if part.shape != shape or part.dtype.kind != "f":
-            raise Mismatch(f"{name}: floats of shape {shape}", f"{part.dtype} of shape {part.shape}")
+        if part.shape != shape or part.dtype.kind != "f" or not np.isfinite(part).all():
+            raise Mismatch(f"{name}: finite floats of shape {shape}", f"{part.dtype} of shape {part.shape}")
     return centred, centre

@@ -59,6 +59,7 @@ def a_channel_of_zeros_is_exact_or_infinitely_wrong(student: Any, cases: Any) ->
 def other_shapes_are_refused(student: Any, cases: Any) -> None:
     """A `decoded` whose shape is not that of x is refused with a ValueError."""
     x = np.float32(cases.rng.normal(size=(6, 8)))
+    plain_array(student.channel_error(x, x))  # this one is not
     for decoded in (x[:1], x[0], x[:, :1], x[:3]):
         given = f"shapes {x.shape} and {decoded.shape}"
         expect_raises(ValueError, lambda d=decoded: student.channel_error(x, d), given=given)

@@ -107,6 +107,7 @@ def exactly_the_budget_fits(student: Any, cases: Any) -> None:
 def a_budget_below_all_is_refused(student: Any, cases: Any) -> None:
     """A budget that no candidate fits is refused with a ValueError."""
     x = _draw(cases)
+    student.choose_scheme(x, 16.0)  # this one is not
     for budget in (0.5, float(cases.rng.uniform(1, 2))):
         expect_raises(ValueError, lambda b=budget: student.choose_scheme(x, b), given={"budget_bits": budget, "x": x})
 

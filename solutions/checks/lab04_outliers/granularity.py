@@ -107,6 +107,7 @@ def what_cannot_be_quantised_is_refused(student: Any, cases: Any) -> None:
     call = student.quantise_with_granularity
     expect_raises(ValueError, lambda: call(ragged, 4, Granularity.GROUP), given=f"shape {ragged.shape}, groups")
     x = noisy(cases, 6, 32)
+    as_cached(call(x, 4, Granularity.TOKEN))  # this one is not
     expect_raises(ValueError, lambda: call(x, 5, Granularity.TOKEN), given="5 bits")
     for granularity, wrong in zip(Granularity, (np.nan, np.inf, -np.inf, np.nan), strict=True):
         x[int(cases.rng.integers(6)), int(cases.rng.integers(32))] = wrong

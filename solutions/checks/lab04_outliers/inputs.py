@@ -30,7 +30,7 @@ def as_cached(got: Any) -> Cached:
 def as_number(got: Any, name: str) -> float:
     """Return one finite number as a float."""
     found = plain_array(got)
-    if found.size != 1 or found.dtype.kind == "b" or not np.isfinite(found).all():
+    if found.size != 1 or found.dtype.kind not in "iuf" or not np.isfinite(found).all():
         raise Mismatch(f"a number as {name}", f"shape {found.shape}, {found.dtype}" if found.size != 1 else f"{got}")
     return float(found.reshape(()))
 

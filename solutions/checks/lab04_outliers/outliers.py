@@ -109,6 +109,7 @@ def what_has_no_reach_is_refused(student: Any, cases: Any) -> None:
         x[4, 15], x[where] = np.nan, value  # the first counts
         given = f"{value} at {where} in shape {x.shape}"
         expect_raises(ValueError, lambda x=x: student.outlier_channels(x, 4.0), given=given, naming=where)
+    plain_array(student.outlier_channels(noisy(cases, 5, 16), 4.0))  # this one is not
     for shape in ((0, 4), (3, 0)):
         empty = np.zeros(shape, np.float32)
         expect_raises(ValueError, lambda x=empty: student.outlier_channels(x, 4.0), given=f"shape {shape}")
@@ -203,8 +204,10 @@ def the_channels_are_those_of_outlier_channels(student: Any, cases: Any) -> None
         error = np.abs(decoded - x.astype(np.float64))
         split = np.flatnonzero((error <= 2 * FP16_ULP * np.abs(x)).all(axis=0)).tolist()
         expected = fp4kv.outlier_channels(x, threshold).tolist()
+        if split == expected:
+            continue
         own = plain_array(student.outlier_channels(x, threshold)).tolist()  # a slip there has cost its points already
-        if split not in (expected, own):
+        if split != own:
             raise Mismatch(f"channels {expected} in FP16", f"channels {split}", f"threshold = {threshold:g}")
 
 

@@ -43,9 +43,7 @@ def lengths_stay(student: Any, cases: Any) -> None:
     """A rotation changes no length, and turned twice everything is back."""
     for width in (1, 2, 16, 128):
         x = np.float32(cases.rng.normal(size=(5, width)) * 10.0 ** cases.rng.integers(-3, 4))
-        got = plain_array(student.rotate_hadamard(x))
-        if got.shape != x.shape:
-            raise Mismatch(f"shape {x.shape}", f"shape {got.shape}")
+        got = _rotated(student.rotate_hadamard(x), x)
         lengths = np.linalg.norm(x.astype(np.float64), axis=-1)
         expect_close(np.linalg.norm(got.astype(np.float64), axis=-1), lengths, _rounding(x), given=f"shape {x.shape}")
 
@@ -77,9 +75,9 @@ def only_the_last_axis_is_rotated(student: Any, cases: Any) -> None:
     """Every row is rotated by itself, along the last axis, whatever the axes before it."""
     for shape in ((16, 16), (2, 3, 32), (5, 1, 2, 8)):
         x = np.float32(cases.rng.normal(size=shape))
-        rows = [plain_array(student.rotate_hadamard(row)) for row in x.reshape(-1, shape[-1])]
-        if any(row.shape != shape[-1:] for row in rows):
-            raise Mismatch(f"a row of shape {shape[-1:]} for a row", f"shape {rows[0].shape}")
+        rows = [_rotated(student.rotate_hadamard(row), row) for row in x.reshape(-1, shape[-1])]
+        if np.array_equal(rows[0], rows[1]):
+            raise Mismatch("different rows for different rows", f"{rows[0]} for two", f"rows of shape {shape[-1:]}")
         expected = np.reshape(rows, shape)
         expect_close(student.rotate_hadamard(x), expected, 2 * _rounding(expected), given=x)
 
@@ -94,7 +92,8 @@ def the_argument_stays_as_it_was(student: Any, cases: Any) -> None:
     """The array that was handed over is the same after the call."""
     for kind in (np.float64, np.float32):
         x = cases.rng.normal(size=(3, 16)).astype(kind)
-        _, arguments = student.rotate_hadamard.and_arguments(x.copy())
+        got, arguments = student.rotate_hadamard.and_arguments(x.copy())
+        _rotated(got, x)
         expect_values(arguments[0], x, given=x)
 
 
@@ -106,6 +105,7 @@ def the_argument_stays_as_it_was(student: Any, cases: Any) -> None:
 )
 def other_widths_are_refused(student: Any, cases: Any) -> None:
     """A last axis whose length is no power of two is refused with a ValueError."""
+    _rotated(student.rotate_hadamard(np.arange(8.0)), np.arange(8.0))  # this one is not
     for width in (3, 12, 48, int(cases.rng.integers(65, 128))):
         x = np.ones((2, width), np.float32)
         expect_raises(ValueError, lambda x=x: student.rotate_hadamard(x), given=f"shape {x.shape}")
@@ -155,6 +155,16 @@ def rotation_comes_before_quantisation(student: Any, cases: Any) -> None:
     own_rotation = np.float32(q + fp4kv.rotate_hadamard(q))
     _expect_output(student, own_rotation, loud, _bent(cases, 33, 16))
     _expect_output(student, q[:1], _bent(cases, 1, 64), loud[:1], either_way=True)
+
+
+def _rotated(got: Any, x: np.ndarray) -> np.ndarray:
+    """Return what may be a rotation of x: of its shape, finite, and not x itself where that has two elements or more."""
+    found = plain_array(got)
+    if found.shape != x.shape or found.dtype.kind != "f" or not np.isfinite(found).all():
+        raise Mismatch(f"finite floats of shape {x.shape}", f"{found.dtype} of shape {found.shape}")
+    if x.shape[-1] > 1 and np.allclose(found, x, atol=0):
+        raise Mismatch("x rotated", "x itself", f"x of shape {x.shape}")
+    return found
 
 
 def _lone_outliers(cases: Any, n_tokens: int, width: int) -> np.ndarray:
