@@ -18,7 +18,7 @@ const span = (node, from, to) => {
   node.setAttribute("height", Math.abs(y(from) - y(to)));
 };
 
-const SCALES = { group: "the token's group of 16", channel: "each channel", rotated: "the group, rotated" };
+const SCALES = { group: "the token\u2019s group of 16", channel: "each channel", rotated: "the group, rotated" };
 
 const panel = (id, channel, last) => `<div class="panel">
   <div class="canvas"></div>
@@ -46,7 +46,7 @@ class BadChannel extends HTMLElement {
 
   draw() {
     const right = LEFT + PITCH * this.data.values.length;
-    const picture = svg("svg", { viewBox: `0 0 ${right + 6} 268`, role: "img", "aria-labelledby": this.name });
+    const picture = svg("svg", { viewBox: `0 0 ${right + 6} 274`, role: "img", "aria-labelledby": this.name });
     picture.append(svg("title", { id: this.name }, this.data.label.split(":")[0] + ": hollow before quantising, filled after. A cross marks a value that became zero."));
     for (const value of [-3, -2, -1, 0, 1, 2, 3])
       picture.append(svg("line", { class: value ? "grid" : "axis", x1: LEFT, x2: right, y1: y(value), y2: y(value) }),
@@ -55,7 +55,7 @@ class BadChannel extends HTMLElement {
       const x = LEFT + 5 + channel * PITCH;
       const bar = { band: svg("rect", { class: "band", x: x - 5, width: PITCH }), before: svg("rect", { class: "before", x, width: 29 }),
         after: svg("rect", { class: "after", x: x + 6, width: 17 }), cross: svg("path", { class: "cross", d: `M${x + 8} ${MIDDLE - 7} l13 14 m0 -14 l-13 14` }) };
-      picture.append(...Object.values(bar), svg("text", { class: `name${channel % 5 ? " minor" : ""}`, x: x + 14.5, y: 263 }, channel));
+      picture.append(...Object.values(bar), svg("text", { class: `name${channel % 5 ? " minor" : ""}`, x: x + 14.5, y: 268 }, channel));
       return bar;
     });
     return picture;

@@ -1,5 +1,6 @@
 """Every way of the course to store a cache, measured: on one loud channel, and on real keys, values and outputs."""
 
+import textwrap
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -39,8 +40,9 @@ FAMILIES: Final = {
     "FP8": ("e4m3", "v"),
 }
 FILLED: Final = {Reads.TOKEN: "full", Reads.EARLIER: "full", Reads.BLOCK: "left", Reads.ALL: "none"}
-IN_TABLE: Final = {Reads.TOKEN: "itself", Reads.EARLIER: "earlier", Reads.BLOCK: "block", Reads.ALL: "all"}
+IN_TABLE: Final = {Reads.TOKEN: "itself", Reads.EARLIER: "before", Reads.BLOCK: "block", Reads.ALL: "all"}
 NO_BREAK: Final = "\u00a0"
+WIDEST_NAME: Final = 19
 DRAWN_BITS: Final = (2.8, 9.0)
 COLUMNS: Final = ("loud × 4", "loud × 50", "keys", "values", "output, keys only", "output")
 
@@ -100,12 +102,13 @@ def measure_head(
     stored_keys, stored_values = all_schemes(keys, siblings), all_schemes(values, siblings)
     found = {}
     for name in stored_keys:
-        weights = fp4kv.attention_weights(q, stored_keys[name].decoded, is_visible)
+        both = np.hstack([values, stored_values[name].decoded])
+        from_keys, from_both = np.split(fp4kv.attend(q, stored_keys[name].decoded, both, is_visible), 2, axis=1)
         found[name] = (
             mean_channel_error(keys, stored_keys[name]),
             mean_channel_error(values, stored_values[name]),
-            relative_error(output, weights @ values),
-            relative_error(output, weights @ stored_values[name].decoded),
+            relative_error(output, from_keys),
+            relative_error(output, from_both),
         )
     return found
 
@@ -204,12 +207,18 @@ def family_of(row: Row) -> str:
     return next((family for family in FAMILIES if row.name.startswith(family)), "integers")
 
 
+def in_few_lines(name: str) -> str:
+    """Return a name that a narrow column breaks where it should."""
+    lines = textwrap.wrap(name.replace(", one scale per", " per"), WIDEST_NAME)
+    return " ".join(line.replace(" ", NO_BREAK) for line in lines)
+
+
 def as_table(rows: list[Row]) -> tuple[list[str], list[list[str]]]:
     """Return the head and the cells of the table; a star marks what is best at no more than its bits."""
     best = {column: best_so_far(rows, column) for column in COLUMNS}
     cells = [
         [
-            row.name.replace(" ", NO_BREAK).replace("," + NO_BREAK, ", "),
+            in_few_lines(row.name),
             f"{row.bits_per_element:.2f}",
             IN_TABLE[row.reads],
         ]
