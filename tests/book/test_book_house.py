@@ -78,6 +78,11 @@ def test_colours_stand_out_from_the_page(theme):
         ('<i class="fa-solid fa-list"></i>', '<i class="fa-solid fa-list" aria-hidden="true"></i>'),
         ('<div role="doc-biblioentry">', '<div role="listitem">'),
         ('<summary aria-label="Toggle hidden content">', "<summary>"),
+        ('<section class="lemma-content" id="proof-content">', '<section class="lemma-content">'),
+        (
+            '<div class="proof admonition" id="proof">\n<p>Proof. Split it.</p>',
+            '<div class="proof admonition" role="group" aria-label="Proof"><p><em>Proof.</em> Split it.</p>',
+        ),
         ('<p class="far">as it was</p>', '<p class="far">as it was</p>'),
     ],
 )
