@@ -1852,6 +1852,70 @@ def output_error_bound(q, keys, values):
     return (weights * logit_error_bound(q, keys) * distances).sum(axis=-1) + weights @ radii
 
 
+# %% wrong="output_error_bound" name="quarter_of_the_spread" loses="output_error_bound-moved"
+# Takes tanh(ε / 4), from a quarter of what two logits move apart.
+def output_error_bound(q, keys, values):
+    decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
+    if np.isinf(radii).any():
+        return np.full(len(q), np.inf)
+    errors = logit_error_bound(q, keys)
+    moved = np.tanh(np.sort(errors)[:, -2:].sum(axis=-1) / 8)
+    return moved * _widest(decoded, radii) + attention_weights(q, dequantise(keys)) @ radii
+
+
+def _widest(points, radii):
+    reach = np.linalg.norm(points[:, None] - points, axis=-1) + radii[:, None] + radii
+    return (reach * ~np.eye(len(points), dtype=bool)).max()
+
+
+# %% wrong="output_error_bound" name="whole_epsilon" loses="output_error_bound-tight"
+# Takes tanh(ε): true, and looser.
+def output_error_bound(q, keys, values):
+    decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
+    if np.isinf(radii).any():
+        return np.full(len(q), np.inf)
+    errors = logit_error_bound(q, keys)
+    moved = np.tanh(np.sort(errors)[:, -2:].sum(axis=-1) / 2)
+    return moved * _widest(decoded, radii) + attention_weights(q, dequantise(keys)) @ radii
+
+
+def _widest(points, radii):
+    reach = np.linalg.norm(points[:, None] - points, axis=-1) + radii[:, None] + radii
+    return (reach * ~np.eye(len(points), dtype=bool)).max()
+
+
+# %% wrong="output_error_bound" name="average_logit_error" loses="output_error_bound-moved"
+# Takes the mean of the logits' errors for ε.
+def output_error_bound(q, keys, values):
+    decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
+    if np.isinf(radii).any():
+        return np.full(len(q), np.inf)
+    errors = logit_error_bound(q, keys)
+    moved = np.tanh(errors.mean(axis=-1) / 2)
+    return moved * _widest(decoded, radii) + attention_weights(q, dequantise(keys)) @ radii
+
+
+def _widest(points, radii):
+    reach = np.linalg.norm(points[:, None] - points, axis=-1) + radii[:, None] + radii
+    return (reach * ~np.eye(len(points), dtype=bool)).max()
+
+
+# %% wrong="output_error_bound" name="ratio_of_weights" loses="output_error_bound-tight output_error_bound-unbounded"
+# Takes (e^(2ε) - 1) / 2, as if every weight moved as far as one can: true, and looser.
+def output_error_bound(q, keys, values):
+    decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
+    if np.isinf(radii).any():
+        return np.full(len(q), np.inf)
+    errors = logit_error_bound(q, keys)
+    moved = np.expm1(np.sort(errors)[:, -2:].sum(axis=-1)) / 2
+    return moved * _widest(decoded, radii) + attention_weights(q, dequantise(keys)) @ radii
+
+
+def _widest(points, radii):
+    reach = np.linalg.norm(points[:, None] - points, axis=-1) + radii[:, None] + radii
+    return (reach * ~np.eye(len(points), dtype=bool)).max()
+
+
 # %% wrong="output_error_bound" name="twice_the_largest_norm" loses="output_error_bound-tight"
 # Twice the largest norm for the diameter: true, and looser.
 def output_error_bound(q, keys, values):
@@ -2139,6 +2203,27 @@ def output_error_bound(q, keys, values):
         left = np.minimum(one * shrunk + other, other * shrunk + one)
         moved = np.where(left > 0, one * other * (1 - shrunk) / np.where(left > 0, left, 1), moved)
     return moved * reach.max() + weights @ radii
+
+
+# %% right="output_error_bound" name="heavy_token"
+# Tighter where one token has most of the weight: what it has cannot be divided.
+def output_error_bound(q, keys, values):
+    decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
+    if not np.all(np.isfinite(radii)):
+        return np.full(len(q), np.inf)
+    reach = np.array([np.linalg.norm(decoded - point, axis=-1) for point in decoded]) + radii[:, None] + radii
+    np.fill_diagonal(reach, 0)
+    weights = attention_weights(q, dequantise(keys))
+    errors = logit_error_bound(q, keys)
+    bounds = []
+    for p, moved, row in zip(weights, weight_error_bound(errors), errors):
+        heavy, shrunk = p.max(), np.exp(-np.sort(row)[-2:].sum())
+        light = p.sum() - heavy
+        if len(p) > 1 and 0 < light < 1 / (1 + shrunk**-0.5) and shrunk > 0:
+            shares = np.array([light, heavy]), np.array([heavy, light])
+            moved = (shares[0] * shares[1] * (1 - shrunk) / (shares[0] + shares[1] * shrunk)).max() * (1 + 1e-9)
+        bounds.append(moved * reach.max() + p @ radii)
+    return np.array(bounds)
 
 
 # %% wrong="predict_output_error" name="width_squared_by_12" loses="predict_output_error-codes"
