@@ -215,6 +215,7 @@ def test_inputs_are_left_alone(rng: np.random.Generator) -> None:
         ([[5]], 2, []),  # a single channel is its own median
         ([[7, 1, 1, 8, 1]], 3, [0, 3]),
         ([[1, 2, 3]], 0.1, [0, 1, 2]),
+        ([[3e38, 3e38, 1e38]], 3, []),  # three times the median is no float32
     ],
 )
 def test_outlier_channels_of_small_matrices(rows: list[list[float]], threshold: float, channels: list[int]) -> None:
