@@ -18,7 +18,7 @@ from jaxtyping import Float32
 
 from labkit.formats import GROUP_LENGTH, INTEGER_BITS, Cached, Granularity, QuantisedE2M1, ScaleRule
 from labkit.given.lab02 import dequantise, quantise_e2m1, quantise_int
-from labkit.schemes import SCHEMES
+from labkit.schemes import FLOAT16_MAX, SCHEMES
 
 Array = Float32[np.ndarray, "T D"]
 Function = Callable[[Array], Array]
@@ -38,8 +38,6 @@ THRESHOLD: Final = 3.0
 """A channel is split off when it reaches further than this many times the median channel."""
 
 SPLIT_BITS: Final = (8, 4, 3)
-
-LARGEST_FP16: Final = float(np.finfo(np.float16).max)
 
 
 class Parts(NamedTuple):
@@ -64,8 +62,9 @@ class Reads(enum.Enum):
 def candidates(x: Array, parts: Parts) -> dict[str, Cached]:
     """Return what each candidate gives back for x and what it stores, by name.
 
-    D must be a power of two, 32 at least; values beyond ±65504 saturate where FP16 stores them.
+    x is read as float32. D must be a power of two, 32 at least; values beyond ±65504 saturate where FP16 stores them.
     """
+    x = np.asarray(x, np.float32)
     return {**dict(_formats(x)), **dict(_integers(x, parts)), **dict(_remedies(x, parts))}
 
 
@@ -133,7 +132,7 @@ def _affine_of_tokens(bits: int) -> Function:
 
 
 def _fp16(x: Array) -> Array:
-    saturated = np.clip(x, -LARGEST_FP16, LARGEST_FP16)
+    saturated = np.clip(x, -FLOAT16_MAX, FLOAT16_MAX)
     return np.asarray(saturated.astype(np.float16), np.float32)
 
 
