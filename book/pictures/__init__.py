@@ -1,1 +1,1 @@
-"""What the book's pages import to draw: figures as inline SVG, and the live number line."""
+"""What the book's pages import: tables that are measured, pictures as inline SVG, and the live figures."""
