@@ -1,10 +1,11 @@
 """Checks of `choose_scheme`, against exhaustive search over the candidates, made of the reference's parts.
 
-A candidate is also accepted if it is the best of those that are made of the student's own parts, whose slips have
-cost their points already. What is asked has a clear answer, and the same one by whatever norm a channel is measured.
+A candidate is also accepted if it is the best by the student's own parts and channel_error, whose slips have cost
+their points already. What is asked has a clear answer; each check names the mistakes that must show in it.
 """
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import fp4kv
@@ -28,7 +29,7 @@ REFERENCE = Parts(
     fp4kv.scale_four_over_six,
 )
 
-USES = Parts._fields
+USES = (*Parts._fields, "channel_error")
 
 TIED = 1e-6
 """Candidates within this of the smallest error are as good: some are the same where a remedy finds nothing to do, and
@@ -37,28 +38,49 @@ sums over 64 channels in float32 are off by 64 · 2^-24."""
 CLEAR = 1.03
 """Anything else in the budget, or what a mistake would choose, is worse by 3 % or more: no rounding changes that."""
 
-N_QUESTIONS, N_DRAWN = 4, 200
-"""Questions asked, with different answers, and tensors drawn to find them; about one in five has one."""
+TIMES, N_DRAWN = 2, 400
+"""Questions in which each mistake must show, and tensors drawn at most to find them."""
+
+LARGEST_TIE = 4
+"""Candidates that may be equally good by the student's own parts: an error that is always 0 tells none of them."""
 
 
 class Table(NamedTuple):
-    """What each candidate stores, and its error by several measures; that by channels is the one that counts."""
+    """What each candidate stores, and its error by several measures; "channels" is the one that counts."""
 
     names: list[str]
     bits: np.ndarray
     errors: dict[str, np.ndarray]
 
-    def best(self, budget: float, measure: str = "channels") -> list[str]:
-        """Return the candidates within the budget whose error is the smallest, to within what is a tie."""
-        errors = np.where(self.bits <= budget, self.errors[measure], np.inf)
+    def best(self, is_in: np.ndarray, measure: str = "channels") -> list[str]:
+        """Return the candidates among those marked whose error is the smallest, to within what is a tie."""
+        errors = np.where(is_in, self.errors[measure], np.inf)
         return [self.names[i] for i in np.flatnonzero(errors <= errors.min() * (1 + TIED))]
+
+    def answers(self, budget: float) -> list[str]:
+        """Return the right answers."""
+        return self.best(self.bits <= budget)
 
     def error(self, name: str) -> float:
         """Return the error of a candidate that counts."""
         return float(self.errors["channels"][self.names.index(name)])
 
 
-Rule = Callable[[Table], Iterator[float]]
+Budgets = Callable[[Table], Any]
+
+MISTAKES: dict[str, Callable[[Table, float], list[str]]] = {
+    "tensor": lambda table, budget: table.best(table.bits <= budget, "tensor"),
+    "worst": lambda table, budget: table.best(table.bits <= budget, "worst"),
+    "median": lambda table, budget: table.best(table.bits <= budget, "median"),
+    "product": lambda table, budget: table.best(table.bits <= budget, "product"),
+    "squares": lambda table, budget: table.best(table.bits <= budget, "squares"),
+    "magnitudes": lambda table, budget: table.best(table.bits <= budget, "magnitudes"),
+    "most bits": lambda table, budget: table.best(table.bits == table.bits[table.bits <= budget].max()),
+    "no budget": lambda table, budget: table.best(table.bits > 0),
+    "below": lambda table, budget: table.best(table.bits < budget),
+    "whole bits": lambda table, budget: table.best(np.floor(table.bits) <= budget),
+}
+"""What is chosen by mistake: by another measure, or among other candidates."""
 
 
 @check(
@@ -70,19 +92,21 @@ Rule = Callable[[Table], Iterator[float]]
 )
 def the_smallest_error_in_the_budget_wins(student: Any, cases: Any) -> None:
     """Of the candidates within the budget, the one with the smallest mean channel error is chosen."""
-    _expect_choices(student, cases, _between_the_bits)
+    wrong = {"product", "most bits", "no budget", "whole bits"}
+    _expect_choices(student, cases, _between_the_bits, wrong, set(MISTAKES) - wrong)
 
 
 @check(
     "choose_scheme-error",
     points=1,
-    catches="measures one error over the whole tensor, in which loud channels drown the others",
+    catches="takes one error of the whole tensor, in which loud channels drown the others, or one channel for all",
     hint="channel_error(x, decoded).mean(): every channel counts the same",
     uses=USES,
 )
 def every_channel_counts_the_same(student: Any, cases: Any) -> None:
     """The error is the mean over channels, each relative to its own size, not one error of the whole tensor."""
-    _expect_choices(student, cases, _where_the_tensor_misleads)
+    wrong = {"tensor", "worst", "median"}
+    _expect_choices(student, cases, _between_the_bits, wrong, {"product", "squares", "magnitudes", "below"})
 
 
 @check(
@@ -94,7 +118,9 @@ def every_channel_counts_the_same(student: Any, cases: Any) -> None:
 )
 def exactly_the_budget_fits(student: Any, cases: Any) -> None:
     """A candidate that stores exactly the budget fits."""
-    _expect_choices(student, cases, _at_the_bits)
+    _expect_choices(
+        student, cases, _at_the_bits, {"below", "no budget"}, set(MISTAKES) - {"below", "no budget", "most bits"}
+    )
 
 
 @check(
@@ -112,66 +138,63 @@ def a_budget_below_all_is_refused(student: Any, cases: Any) -> None:
         expect_raises(ValueError, lambda b=budget: student.choose_scheme(x, b), given={"budget_bits": budget, "x": x})
 
 
-def _expect_choices(student: Any, cases: Any, budgets: Rule) -> None:
-    asked: list[str] = []
+def _expect_choices(student: Any, cases: Any, budgets: Budgets, wrong: set[str], harmless: set[str]) -> None:
+    """Ask until each of the wrong mistakes has shown in `TIMES` questions, in which none of the harmless ones does."""
+    shown: Counter[str] = Counter()
+    answered: list[str] = []
     for _ in range(N_DRAWN):
         x = _draw(cases)
         table = _table(x, REFERENCE)
-        new = [budget for budget in budgets(table) if table.best(budget)[0] not in asked]
-        if new:
-            budget = float(cases.rng.choice(new))
-            _expect_choice(student, x, budget, table)
-            asked.append(table.best(budget)[0])
-        if len(asked) == N_QUESTIONS:
+        missing = {mistake for mistake in wrong if shown[mistake] < TIMES}
+        telling = {}
+        for budget in budgets(table):
+            misled = _misled(table, budget)
+            if misled & missing and not misled & harmless and table.answers(budget)[0] not in answered:
+                telling[budget] = misled
+        if telling:
+            budget = max(telling, key=lambda b: len(telling[b] & missing))
+            _expect_choice(student, x, float(budget), table)
+            shown.update(telling[budget])
+            answered += table.answers(budget)
+        if all(shown[mistake] >= TIMES for mistake in wrong):
             return
-    if not asked:
-        raise CourseError(f"choose_scheme: expected a question among {N_DRAWN} tensors, found none")
+    raise CourseError(f"choose_scheme: expected questions for {sorted(wrong)} among {N_DRAWN} tensors, got {shown}")
 
 
 def _expect_choice(student: Any, x: np.ndarray, budget: float, table: Table) -> None:
     got = student.choose_scheme(x, budget)
     if not isinstance(got, str):
         raise Mismatch("the name of a candidate", f"a {type(got).__name__}")
-    best = table.best(budget)
-    if got in best or got in _own_best(student, x, budget):
+    best = table.answers(budget)
+    if got in best or got in _own_answers(student, x, budget):
         return
     expected = f"{best[0]}, a mean channel error of {table.error(best[0]):.4f}"
     found = f"{got}, {table.error(got):.4f}" if got in table.names else "no candidate's name"
     raise Mismatch(expected, found, f"budget_bits = {budget:g}, x of shape {x.shape}")
 
 
-def _between_the_bits(table: Table) -> Iterator[float]:
-    """Yield budgets between the bits of two candidates, where the best one is clear and not the one with most bits."""
+def _between_the_bits(table: Table) -> list[float]:
+    """Return budgets between the bits of two candidates, where the best one is clear."""
     bits = np.unique(table.bits)
-    for budget in (bits[1:] + bits[:-1]) / 2:
-        (best, *_) = table.best(budget)
-        if _is_clear(table, budget) and table.bits[table.names.index(best)] < table.bits[table.bits <= budget].max():
-            yield float(budget)
+    return [float(budget) for budget in (bits[1:] + bits[:-1]) / 2 if _is_clear(table, budget)]
 
 
-def _at_the_bits(table: Table) -> Iterator[float]:
-    """Yield budgets that the best candidate meets exactly."""
-    for budget in np.unique(table.bits)[1:]:
-        (best, *_) = table.best(budget)
-        if _is_clear(table, budget) and table.bits[table.names.index(best)] == budget:
-            yield float(budget)
+def _at_the_bits(table: Table) -> list[float]:
+    """Return budgets that a candidate meets exactly, where the best one is clear."""
+    return [float(budget) for budget in np.unique(table.bits)[1:] if _is_clear(table, budget)]
 
 
-def _where_the_tensor_misleads(table: Table) -> Iterator[float]:
-    """Yield budgets where the smallest error of the whole tensor is another candidate's, and a clear mistake."""
-    bits = np.unique(table.bits)
-    for budget in (bits[1:] + bits[:-1]) / 2:
-        misled = table.error(table.best(budget, "tensor")[0])
-        if misled > CLEAR * table.error(table.best(budget)[0]) and _is_clear(table, budget, measures=("squares",)):
-            yield float(budget)
-
-
-def _is_clear(table: Table, budget: float, measures: tuple[str, ...] = ("squares", "magnitudes", "tensor")) -> bool:
-    """Return whether the best is better than all others by a margin, and the best by the other measures too."""
-    best = table.best(budget)
+def _is_clear(table: Table, budget: float) -> bool:
+    """Return whether the best within the budget is better than all others by a margin."""
+    best = table.answers(budget)
     others = (table.bits <= budget) & ~np.isin(table.names, best)
-    is_ahead = not others.any() or table.errors["channels"][others].min() > CLEAR * table.error(best[0])
-    return bool(is_ahead) and all(set(table.best(budget, measure)) & set(best) for measure in measures)
+    return bool(np.all(table.errors["channels"][others] > CLEAR * table.error(best[0])))
+
+
+def _misled(table: Table, budget: float) -> set[str]:
+    """Return the mistakes that lead to a wrong answer."""
+    answers = set(table.answers(budget))
+    return {name for name, choose in MISTAKES.items() if not answers & set(choose(table, budget))}
 
 
 def _draw(cases: Any) -> np.ndarray:
@@ -193,26 +216,31 @@ def _draw(cases: Any) -> np.ndarray:
     return np.float32(x)
 
 
-def _table(x: np.ndarray, parts: Parts) -> Table:
-    """Return the table of all candidates."""
+def _table(x: np.ndarray, parts: Parts, channel_error: Any = None) -> Table:
+    """Return the table of all candidates; with the student's channel_error it has no other error than that."""
     found = candidates(x, parts)
+    names, bits = list(found), np.array([cached.bits_per_element for cached in found.values()])
+    if channel_error is not None:
+        means = [plain_array(channel_error(x, cached.decoded)).mean() for cached in found.values()]
+        return Table(names, bits, {"channels": np.array(means)})
     exact = x.astype(np.float64)
     size, reach = np.linalg.norm(exact, axis=0), np.abs(exact).sum(axis=0)
-    errors = [cached.decoded.astype(np.float64) - exact for cached in found.values()]
-    return Table(
-        list(found),
-        np.array([cached.bits_per_element for cached in found.values()]),
-        {
-            "channels": np.array([(np.linalg.norm(error, axis=0) / size).mean() for error in errors]),
-            "squares": np.array([((error**2).sum(axis=0) / size**2).mean() for error in errors]),
-            "magnitudes": np.array([(np.abs(error).sum(axis=0) / reach).mean() for error in errors]),
-            "tensor": np.array([np.linalg.norm(error) for error in errors]),
-        },
-    )
+    errors = np.array([cached.decoded.astype(np.float64) - exact for cached in found.values()])
+    by_channel = np.linalg.norm(errors, axis=1) / size
+    measures = {
+        "channels": by_channel.mean(axis=1),
+        "worst": by_channel.max(axis=1),
+        "median": np.median(by_channel, axis=1),
+        "squares": (by_channel**2).mean(axis=1),
+        "magnitudes": (np.abs(errors).sum(axis=1) / reach).mean(axis=1),
+        "tensor": np.linalg.norm(errors, axis=(1, 2)),
+        "product": by_channel.mean(axis=1) * bits,
+    }
+    return Table(names, bits, measures)
 
 
-def _own_best(student: Any, x: np.ndarray, budget: float) -> list[str]:
-    """Return the best candidates made of the student's own parts, none where those are not fit for it."""
+def _own_answers(student: Any, x: np.ndarray, budget: float) -> list[str]:
+    """Return the best candidates by the student's own parts, none where these are not fit for it."""
 
     def centre(keys: np.ndarray, n_calibration: int) -> tuple[np.ndarray, np.ndarray]:
         centred, mean = student.centre_keys(keys, n_calibration)
@@ -227,6 +255,7 @@ def _own_best(student: Any, x: np.ndarray, budget: float) -> list[str]:
     )
     try:
         with np.errstate(all="ignore"):
-            return _table(x, parts).best(budget)
+            best = _table(x, parts, student.channel_error).answers(budget)
     except (Mismatch, ArithmeticError, LookupError, TypeError, ValueError):
         return []
+    return best if len(best) <= LARGEST_TIE else []

@@ -45,7 +45,6 @@ def _names(cause: Cause, labels: str) -> None:
         points=1,
         catches=f"takes another cause for {cause.name}, or names the wrong place",
         hint=HINTS[cause],
-        uses=("outlier_channels", "channel_error"),
         seconds=5,
     )(is_named_jointly)
 

@@ -40,7 +40,7 @@ def _rounding(x: np.ndarray) -> float:
     hint="H times H is D times the identity: what makes the length stay?",
 )
 def lengths_stay(student: Any, cases: Any) -> None:
-    """A rotation changes no length, and turned twice everything is back."""
+    """A rotation changes the length of no vector."""
     for width in (1, 2, 16, 128):
         x = np.float32(cases.rng.normal(size=(5, width)) * 10.0 ** cases.rng.integers(-3, 4))
         got = _rotated(student.rotate_hadamard(x), x)
@@ -158,7 +158,7 @@ def rotation_comes_before_quantisation(student: Any, cases: Any) -> None:
 
 
 def _rotated(got: Any, x: np.ndarray) -> np.ndarray:
-    """Return what may be a rotation of x: of its shape, finite, and not x itself where that has two elements or more."""
+    """Return what may be a rotation of x: of its shape, finite, and not x itself, unless its width is 1."""
     found = plain_array(got)
     if found.shape != x.shape or found.dtype.kind != "f" or not np.isfinite(found).all():
         raise Mismatch(f"finite floats of shape {x.shape}", f"{found.dtype} of shape {found.shape}")
