@@ -75,6 +75,14 @@ def test_values_close_together_and_far_away_keep_their_distance(n_tokens: int) -
     expect_values(output_error_bound(q, keys, values) - radii[0] - 2 * radii[0], np.array([2.0**-10]), given="distance")
 
 
+def test_a_value_makes_no_diameter_with_itself() -> None:
+    # Radii of 100 and 1 about the same point: the values were at most 101 apart, and not 200.
+    values = QuantisedE2M1(np.zeros((2, 16), np.uint8), np.float32([[100], [1]]), 1.0)
+    keys = QuantisedE2M1(np.full((2, 16), 6, np.uint8), np.ones((2, 1), np.float32), 1.0)
+    q = np.full((1, 16), 10.0)  # tanh(ε / 2) is 1
+    expect_values(output_error_bound(q, keys, values), np.array([101 + 50.5]), given="radii of 100 and 1")
+
+
 @given(seed=SEEDS, n_tokens=st.integers(1, 4), rule=st.sampled_from(ScaleRule))
 def test_estimate_is_the_sum_that_is_printed(seed: int, n_tokens: int, rule: ScaleRule) -> None:
     rng = np.random.default_rng(seed)
