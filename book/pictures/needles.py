@@ -33,7 +33,7 @@ def needle_keys(q: np.ndarray, keys: np.ndarray, margin: float) -> np.ndarray:
 def ranks(scheme: Scheme, q: np.ndarray, keys: np.ndarray, needles: np.ndarray) -> np.ndarray:
     """Return the rank of each query's span when its needle takes the place of the key in the middle."""
     middle = len(keys) // 2
-    decoded, decoded_needles = scheme.round_trip(keys), scheme.round_trip(needles)
+    decoded, decoded_needles = scheme.round_trip(keys).astype(np.float64), scheme.round_trip(needles)
     found = []
     for query, needle in zip(q, decoded_needles, strict=True):
         decoded[middle] = needle
