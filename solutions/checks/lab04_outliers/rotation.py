@@ -1,7 +1,7 @@
 """Checks of `rotate_hadamard` and `attend_rotated`.
 
 A lone outlier c · e_i turns into D elements ±c/√D, and both are exact in E2M1 where c and c/√D are 6 times a scale.
-A bent vector, [1, 1, 1, -1] with itself as a Kronecker product, is its own rotation, and exact too. Caches made of
+A bent vector, [-1, -1, -1, 1] with itself as a Kronecker product, is its own rotation, and exact too. Caches made of
 these lose nothing in E2M1, rotated or not, so that one property can be asked for at a time.
 """
 
@@ -179,7 +179,7 @@ def _bent(cases: Any, n_tokens: int, width: int) -> np.ndarray:
     """Return multiples of one vector that is its own rotation: ±6 · 2^n everywhere. `width` is a power of four."""
     bent = np.ones(1)
     while bent.size < width:
-        bent = np.kron(bent, [1, 1, 1, -1])
+        bent = np.kron(bent, [-1, -1, -1, 1])
     sizes = 6 * 2.0 ** cases.rng.integers(-5, -2, n_tokens) * cases.rng.choice([-1, 1], n_tokens)
     return np.float32(sizes[:, None] * bent)
 
