@@ -355,3 +355,18 @@ WRONG = {
 def test_what_could_not_be_stored_is_a_mismatch(wrong: Any) -> None:
     with pytest.raises(Mismatch):
         restore(wrong, X.shape)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected", "got"),
+    [
+        ("codes as floats", "codes of type uint8 of shape (4, 32)", "float32 of shape (4, 32)"),
+        ("scales between E4M3 values", "scales that are E4M3 values of at least 0", "1.01"),
+        ("a tensor scale", "a tensor_scale of 1", "0.5"),
+        ("exponents beyond int8", "exponents from -128 to 127", "128 to 128"),
+    ],
+)
+def test_the_message_says_what_was_expected_and_what_came(wrong: str, expected: str, got: str) -> None:
+    with pytest.raises(Mismatch) as raised:
+        restore(WRONG[wrong], X.shape)
+    assert raised.value.expected == expected and raised.value.got.startswith(got), raised.value

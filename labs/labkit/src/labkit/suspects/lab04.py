@@ -139,7 +139,7 @@ def restore(repaired: Any, shape: tuple[int, int]) -> Float64[np.ndarray, "T D"]
     if not isinstance(repaired, tuple) or len(repaired) != 2:
         raise Mismatch("Repaired(quantised, exponents)", f"a {type(repaired).__name__}")
     codes, scales = _stored_e2m1(repaired[0], shape)
-    exponents = _plain(repaired[1], "exponents", "iu", shape[1:])
+    exponents = _plain(repaired[1], "whole exponents", "iu", shape[1:])
     if np.any((exponents < -128) | (exponents > 127)):
         raise Mismatch("exponents from -128 to 127", f"{exponents.min()} to {exponents.max()}")
     decoded = dequantise(QuantisedE2M1(codes, scales, 1.0))
@@ -150,15 +150,16 @@ def _stored_e2m1(quantised: Any, shape: tuple[int, int]) -> tuple[np.ndarray, np
     """Return codes and scales, if they are such."""
     if not isinstance(quantised, tuple) or len(quantised) != 3:
         raise Mismatch("QuantisedE2M1(codes, scales, tensor_scale)", f"a {type(quantised).__name__}")
-    codes = _plain(quantised[0], "codes", "u", shape)
+    codes = _plain(quantised[0], "codes of type uint8", "u", shape)
     if np.any(codes > 15):
         raise Mismatch("codes from 0 to 15", f"{codes.max()}")
-    scales = _plain(quantised[1], "scales", "f", (shape[0], shape[1] // GROUP_LENGTH))
-    in_range = np.all((scales >= 0) & (scales <= E4M3_MAX))
-    if not in_range or np.any(round_to_e4m3(scales) != scales):
-        raise Mismatch("scales that are E4M3 values of at least 0", "others")
-    if _plain(quantised[2], "tensor_scale", "iuf", ()) != 1:
-        raise Mismatch("a tensor_scale of 1", "another")
+    scales = _plain(quantised[1], "scales of type float32", "f", (shape[0], shape[1] // GROUP_LENGTH))
+    is_none = round_to_e4m3(np.clip(np.nan_to_num(scales), 0, E4M3_MAX)) != scales
+    if np.any(is_none):
+        raise Mismatch("scales that are E4M3 values of at least 0", f"{scales[is_none][0]}")
+    tensor_scale = _plain(quantised[2], "a tensor_scale", "iuf", ())
+    if tensor_scale != 1:
+        raise Mismatch("a tensor_scale of 1", f"{tensor_scale}")
     return codes.astype(np.uint8), scales.astype(np.float32)
 
 
@@ -188,7 +189,7 @@ def _honest_parts(groups: list[int], rng: np.random.Generator) -> tuple[np.ndarr
     sizes[:, channel] *= _between(4.1, 4.5, rng)
     values[:, channel] = rng.choice([-1, 1])
 
-    tokens = rng.permutation(np.arange(N_CALM_TOKENS, n_tokens).reshape(-1, GROUP_LENGTH), axis=1)
+    tokens = rng.permuted(np.arange(N_CALM_TOKENS, n_tokens).reshape(-1, GROUP_LENGTH), axis=1)
     for group in (loud, quiet, mild, plain):
         loudness = _between(20, 40, rng, (*tokens[:, :2].shape, 1))
         sizes[tokens[:, :2], _columns(group)] *= loudness
