@@ -59,11 +59,15 @@ for _suspect in suspects.SUSPECTS:
 def no_exhibit_convicts_another(student: Any, cases: Any) -> None:
     """Each exhibit convicts its own suspect and neither of the other two."""
     exhibits = student.convict()
+    n_convicted = 0
     for suspect in suspects.SUSPECTS:
         exhibit = _exhibit(exhibits, suspect)
-        others = [name for name in _convicted(exhibit) if name != suspect]
-        if others:
+        found = _convicted(exhibit)
+        if others := [name for name in found if name != suspect]:
             raise Mismatch(f"{suspect} alone", f"{', '.join(others)} convicted too", _tell(exhibit))
+        n_convicted += suspect in found
+    if not n_convicted:
+        raise Mismatch("an exhibit that convicts its suspect", "three that convict nobody")
 
 
 @check(
