@@ -28,7 +28,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from jaxtyping import Float32, Float64, Int8
 
-from labkit.expect import Mismatch, plain_array
+from labkit.expect import Mismatch, plain_array, show_number
 from labkit.formats import E4M3_MAX, E4M3_MIN_SUBNORMAL, GROUP_LENGTH, QuantisedE2M1
 from labkit.given.lab02 import decode_e2m1, dequantise, encode_e2m1, quantise_e2m1, round_to_e4m3
 
@@ -101,8 +101,8 @@ def make_case(cause: Cause, rng: np.random.Generator) -> Case:
 
     if cause is Cause.OUTLIER:
         channel = columns.start + int(rng.integers(GROUP_LENGTH))
-        times = _between(20, 80, rng)
-        sizes[:, columns] *= _between(6, 12, rng) / times
+        times = _between(20.0, 80.0, rng)
+        sizes[:, columns] *= _between(6.0, 12.0, rng) / times
         sizes[:, channel] *= times
     elif cause is Cause.SCALE_FLOOR:
         sizes[:, columns] = _between(0.07, 0.3, rng) * E4M3_MIN_SUBNORMAL
@@ -156,10 +156,10 @@ def _stored_e2m1(quantised: Any, shape: tuple[int, int]) -> tuple[np.ndarray, np
     scales = _plain(quantised[1], "scales of type float32", "f", (shape[0], shape[1] // GROUP_LENGTH))
     is_none = round_to_e4m3(np.clip(np.nan_to_num(scales), 0, E4M3_MAX)) != scales
     if np.any(is_none):
-        raise Mismatch("scales that are E4M3 values of at least 0", f"{scales[is_none][0]}")
+        raise Mismatch("scales that are E4M3 values of at least 0", show_number(scales[is_none][0]))
     tensor_scale = _plain(quantised[2], "a tensor_scale", "iuf", ())
     if tensor_scale != 1:
-        raise Mismatch("a tensor_scale of 1", f"{tensor_scale}")
+        raise Mismatch("a tensor_scale of 1", show_number(tensor_scale))
     return codes.astype(np.uint8), scales.astype(np.float32)
 
 
@@ -178,20 +178,20 @@ def _honest_parts(groups: list[int], rng: np.random.Generator) -> tuple[np.ndarr
     values = np.clip(rng.standard_normal((n_tokens, WIDTH)), -LARGEST_NORMAL, LARGEST_NORMAL)
     sizes = np.ones((n_tokens, WIDTH))
     for group in range(N_GROUPS):
-        sizes[:, _columns(group)] = _between(0.25, 1, rng)
+        sizes[:, _columns(group)] = _between(0.25, 1.0, rng)
 
-    sizes[:, _columns(loud)] = _between(8, 12, rng)
-    sizes[:, _columns(small)] = _between(4, 7, rng) * E4M3_MIN_SUBNORMAL
+    sizes[:, _columns(loud)] = _between(8.0, 12.0, rng)
+    sizes[:, _columns(small)] = _between(4.0, 7.0, rng) * E4M3_MIN_SUBNORMAL
     sizes[:, _columns(growing)] *= _growth(n_tokens, rng)
-    sizes[:, _one_of(quiet, rng)] /= _between(20, 40, rng)
-    sizes[:, _one_of(mild, rng)] *= _between(3, 4, rng)
+    sizes[:, _one_of(quiet, rng)] /= _between(20.0, 40.0, rng)
+    sizes[:, _one_of(mild, rng)] *= _between(3.0, 4.0, rng)
     channel = _one_of(steady, rng)
     sizes[:, channel] *= _between(4.1, 4.5, rng)
     values[:, channel] = rng.choice([-1, 1])
 
     tokens = rng.permuted(np.arange(N_CALM_TOKENS, n_tokens).reshape(-1, GROUP_LENGTH), axis=1)
     for group in (loud, quiet, mild, plain):
-        loudness = _between(20, 40, rng, (*tokens[:, :2].shape, 1))
+        loudness = _between(20.0, 40.0, rng, (*tokens[:, :2].shape, 1))
         sizes[tokens[:, :2], _columns(group)] *= loudness
     values[tokens[:, 2]] = 0
     return values, sizes
@@ -200,7 +200,7 @@ def _honest_parts(groups: list[int], rng: np.random.Generator) -> tuple[np.ndarr
 def _growth(n_tokens: int, rng: np.random.Generator) -> np.ndarray:
     """Return factors, one row per token, that grow to 6 to 10 once the calm tokens are over."""
     grown = np.concatenate([np.zeros(N_CALM_TOKENS), np.linspace(0, 1, n_tokens - N_CALM_TOKENS)])
-    return np.asarray(_between(6, 10, rng) ** grown[:, None])
+    return np.asarray(_between(6.0, 10.0, rng) ** grown[:, None])
 
 
 def _between(low: float, high: float, rng: np.random.Generator, shape: tuple[int, ...] = ()) -> np.ndarray:
