@@ -79,6 +79,7 @@ def test_colours_stand_out_from_the_page(theme):
         ('<div role="doc-biblioentry">', '<div role="listitem">'),
         ('<summary aria-label="Toggle hidden content">', "<summary>"),
         ('<section class="lemma-content" id="proof-content">', '<section class="lemma-content">'),
+        ('<section id="exercise-content">', '<section class="exercise-content">'),
         (
             '<div class="proof admonition" id="proof">\n<p>Proof. Split it.</p>',
             '<div class="proof admonition" role="group" aria-label="Proof"><p><em>Proof.</em> Split it.</p>',

@@ -14,7 +14,8 @@ REPLACEMENTS = (
     # a bibliography entry is an item of a list
     (r'role="doc-biblioentry"', 'role="listitem"'),
     # every box of a kind gets the same id
-    (r'(<section class="[a-z]+-content") id="(?:proof|exercise|solution)-content"', r"\1"),
+    (r'(<section class="[a-z]+-content") id="proof-content"', r"\1"),
+    (r'<section id="(exercise|solution)-content">', r'<section class="\1-content">'),
     (
         r'(<div class="proof admonition") id="proof">\s*<p>Proof\. ',
         r'\1 role="group" aria-label="Proof"><p><em>Proof.</em> ',
