@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from labkit.block_formats import round_trip_fp8, round_trip_mxfp4
 from labkit.expect import expect_values
 from labkit.plotting import COLOURS
-from labkit.schemes import SCHEMES, Placement, Scheme, SweepRow
+from labkit.schemes import ROWS_AT_ONCE, SCHEMES, Placement, Scheme, SweepRow
 
 BY_NAME = {scheme.name: scheme for scheme in SCHEMES}
 REFERENCES = {
@@ -56,6 +56,12 @@ def test_a_scheme_keeps_shapes_types_and_its_input(scheme: Scheme, rng: np.rando
         decoded = scheme.round_trip(x)
         assert decoded.shape == shape and decoded.dtype == np.float32
         expect_values(x, before, given="the input after the call")
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_more_rows_than_are_computed_at_once_come_back_alike(name: str, rng: np.random.Generator) -> None:
+    x = rng.normal(size=(2, ROWS_AT_ONCE + 3, 32)).astype(np.float32).swapaxes(0, 1)
+    expect_values(BY_NAME[name].round_trip(x), REFERENCES[name](x), given="rows that are not contiguous")
 
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
