@@ -50,9 +50,10 @@ class TestBuilt:
 
     @pytest.mark.parametrize("name", fp4kv.__all__)
     def test_task_is_shown_as_in_the_source(self, built, name):
-        mark = f'id="task-{name}"'
+        box_id = f"task-{name.replace('_', '-')}"
+        mark = f'id="{box_id}"'
         (text,) = [text for path in built.glob("*.html") if mark in (text := path.read_text(encoding="utf-8"))]
-        box = BeautifulSoup(text, "html.parser").find(id=f"task-{name}")
+        box = BeautifulSoup(text, "html.parser").find(id=box_id)
         assert box.pre.get_text().strip() == tasks.find_task(tasks.REFERENCE, name)[1].strip()
 
     def test_pages_hold_no_body_of_the_reference(self, built):
