@@ -29,4 +29,4 @@ def attend(
     is_visible: Bool[np.ndarray, "n T"] | None = None,
 ) -> Float64[np.ndarray, "*heads n E"]:
     """Return the attention output of each query, computed in float64; see lab 3."""
-    return np.asarray(attention_weights(q, keys, is_visible) @ np.asarray(values, np.float64))
+    return np.asarray(np.matmul(attention_weights(q, keys, is_visible), values, dtype=np.float64))
