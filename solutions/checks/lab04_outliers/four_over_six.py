@@ -150,17 +150,19 @@ def _is_clear_of_scale_ties(quotients: np.ndarray) -> np.ndarray:
 def _telling_groups(cases: Any) -> np.ndarray:
     """Return groups on which other rules of choice than the sum of squares go wrong, one for each and each choice."""
     x = _clear_groups(cases)
+    amax = np.abs(x).max(axis=-1)
     errors = [np.abs(_errors(x, scales)) for scales in _two_scales(x)]
+    unrounded = [(_errors(x, amax.astype(np.float64) / top) ** 2).sum(axis=-1) for top in (6, 4)]
     rules = {
         "squares": [(error**2).sum(axis=-1) for error in errors],
         "largest": [error.max(axis=-1) for error in errors],
         "absolute": [error.sum(axis=-1) for error in errors],
         "relative": [(error / np.abs(x)).sum(axis=-1) for error in errors],
+        "unrounded": unrounded,
         "six": [np.zeros(len(x)), np.ones(len(x))],
         "four": [np.ones(len(x)), np.zeros(len(x))],
     }
     takes_four = {rule: sums[1] < sums[0] for rule, sums in rules.items()}
-    amax = np.abs(x).max(axis=-1)
     roundings = [amax / 4, round_to_e4m3(_two_scales(x)[0][:, 0] * np.float32(1.5))]  # scales that are another check
     is_robust = np.ones(len(x), bool)
     for scales in roundings:
