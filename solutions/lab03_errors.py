@@ -391,7 +391,7 @@ quantised = QuantisedE2M1(np.uint8([0, 1, 2, 3, 4, 5, 6, 7] * 2), np.float32([2.
 expect_close(error_radius(quantised)[:8], [0.5, 0.5, 0.5, 0.5, 1, 1, 2, 2], ROUNDING, given="codes 0 to 7, s = 2")
 
 # %% check="error_radius-signs"
-"""Negative elements have the radius of their magnitude, which is positive."""
+"""Negative elements have the radius of their magnitude, and the codes stay as they were."""
 quantised = QuantisedE2M1(np.uint8([8, 9, 10, 11, 12, 13, 14, 15] * 2), np.float32([1.0]), 1.0)
 expected = [0.25, 0.25, 0.25, 0.25, 0.5, 0.5, 1, 1]
 expect_close(error_radius(quantised)[:8], expected, ROUNDING, given="codes 8 to 15, s = 1")

@@ -10,7 +10,7 @@ from labkit.schemes import SCHEMES, Placement, SweepRow
 
 from autograder.checks import Registry
 
-from .inputs import agrees, own
+from .inputs import agrees, own_weights
 
 checks = Registry()
 check = checks.check
@@ -156,11 +156,9 @@ def _own_errors(
     student: Any, q: np.ndarray, keys: np.ndarray, values: np.ndarray, *is_visible: np.ndarray
 ) -> np.ndarray:
     """Return what the student's own weights give: a slip in them has cost its points already."""
-    shape = np.zeros((*q.shape[:-1], keys.shape[-2]))
-    exact = own(student.attention_weights(q, keys, *is_visible), shape) @ values
+    exact = own_weights(student, q, keys, *is_visible) @ values
     outputs = [
-        own(student.attention_weights(q, scheme.round_trip(keys), *is_visible), shape) @ scheme.round_trip(values)
-        for scheme in SCHEMES
+        own_weights(student, q, scheme.round_trip(keys), *is_visible) @ scheme.round_trip(values) for scheme in SCHEMES
     ]
     return np.array([np.linalg.norm(output - exact) / np.linalg.norm(exact) for output in outputs])
 

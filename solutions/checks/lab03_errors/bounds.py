@@ -4,7 +4,7 @@ from typing import Any
 
 import fp4kv
 import numpy as np
-from labkit.expect import Mismatch, expect_close, expect_values, plain_array, show_given
+from labkit.expect import Mismatch, expect_close, expect_dtype_and_shape, expect_values, plain_array, show_given
 from labkit.formats import E4M3_MAX, QuantisedE2M1
 
 from autograder.checks import Registry
@@ -14,6 +14,7 @@ from .inputs import (
     expect_bound,
     keys_at_edges,
     own,
+    own_radii,
     packed,
     peaks,
     plain_codes,
@@ -78,10 +79,12 @@ def infinity_where_q_meets_it(student: Any, cases: Any) -> None:
     scales = power_scales(cases, (4, 2))
     scales[0, 0] = scales[2, 1] = E4M3_MAX
     quantised = packed(codes, scales)
-    got = own(student.logit_error_bound(q, quantised), np.zeros((3, 4)))
+    got = expect_dtype_and_shape(
+        student.logit_error_bound(q, quantised), np.zeros((3, 4)), _tell(q, quantised), any_width=True
+    )
     expected = np.where(np.isposinf(fp4kv.logit_error_bound(q, quantised)), np.inf, 0)
     try:
-        expect_values(np.where(np.isfinite(got), 0, got), expected, given=_tell(q, quantised))
+        expect_values(np.where(np.isfinite(got), 0.0, got).astype(np.float64), expected, given=_tell(q, quantised))
     except Mismatch:
         if not agrees(got, _own_logit_bound(student, q, quantised)):
             raise
@@ -140,7 +143,7 @@ def the_argument_stays_as_it_was(student: Any, cases: Any) -> None:
     """The array that was handed over is the same after the call."""
     errors = cases.rng.uniform(0, 1, (4, 9))
     got, (after,) = student.weight_error_bound.and_arguments(errors.copy())
-    own(got, np.zeros(4))
+    expect_dtype_and_shape(got, np.zeros(4), {"logit_errors": errors}, any_width=True)
     expect_values(after, errors, given="the argument after the call")
 
 
@@ -149,8 +152,8 @@ def _expect_same_bounds(student: Any, errors: np.ndarray, equal: np.ndarray) -> 
     got = plain_array(student.weight_error_bound(errors))
     if agrees(got, fp4kv.weight_error_bound(errors)):
         return
-    expected = own(student.weight_error_bound(equal), np.zeros(len(equal)))
-    larger = own(student.weight_error_bound(equal * 1.5), expected)
+    expected = own(student.weight_error_bound(equal), fp4kv.weight_error_bound(equal))
+    larger = own(student.weight_error_bound(equal * 1.5), fp4kv.weight_error_bound(equal * 1.5))
     if not np.all(larger > expected):
         raise Mismatch("a larger bound where every error is larger", show_given(larger), "1.5 times the errors")
     limits = {"logit_errors": errors}
@@ -170,7 +173,7 @@ def _expect_logit_bound(
 
 def _own_logit_bound(student: Any, q: np.ndarray, keys: QuantisedE2M1) -> np.ndarray:
     """Return the bound that the student's own radii give: a slip in them has cost its points already."""
-    radii = own(student.error_radius(keys), np.zeros(keys.codes.shape))
+    radii = own_radii(student, keys)
     with np.errstate(invalid="ignore"):
         parts = np.abs(q.astype(np.float64))[:, None] * radii
     return np.asarray(np.where(q[:, None] == 0, 0, parts).sum(axis=-1) / np.sqrt(q.shape[-1]))

@@ -9,7 +9,7 @@ from labkit.formats import E2M1_MEAN_SQUARE_ERRORS, QuantisedE2M1
 
 from autograder.checks import Registry
 
-from .inputs import agrees, own, packed, plain_codes, power_scales
+from .inputs import agrees, own_weights, packed, plain_codes, power_scales
 
 checks = Registry()
 check = checks.check
@@ -65,11 +65,14 @@ def each_code_has_its_mean_square(student: Any, cases: Any) -> None:
 def keys_count_by_distance_from_the_output(student: Any, cases: Any) -> None:
     """Where the query is large, what remains is the keys' error, by each value's distance from the output."""
     for n_tokens, width in ((2, 16), (5, 32), (17, 48)):
-        codes = np.repeat(plain_codes(cases, (1, width // 2)), 2, axis=1)  # pairs of channels that cancel: all logits
-        keys = packed(np.tile(codes, (n_tokens, 1)), np.ones((n_tokens, width // 16)))  # are 0, however large q is
+        codes = np.repeat(plain_codes(cases, (1, width // 2)), 2, axis=1)  # pairs of channels that cancel in every
+        codes = np.tile(codes, (n_tokens, 1))  # logit, however large q is, and one group more that tells keys apart
+        codes = np.concatenate([codes, plain_codes(cases, (n_tokens, 16))], axis=1)
+        keys = packed(codes, np.ones((n_tokens, width // 16 + 1)))
         values = packed(plain_codes(cases, (n_tokens, 32)), np.ones((n_tokens, 2)))
         q = np.float32(np.repeat(cases.rng.integers(1, 9, (2, width // 2)), 2, axis=1) * 2.0**20)
         q[:, ::2] *= -1
+        q = np.concatenate([q, np.float32(cases.rng.normal(size=(2, 16)))], axis=1)
         _expect_estimate(student, q, keys, values)
 
 
@@ -133,7 +136,7 @@ def _expect_estimate(student: Any, q: np.ndarray, keys: QuantisedE2M1, values: Q
 
 def _own_estimate(student: Any, q: np.ndarray, keys: QuantisedE2M1, values: QuantisedE2M1) -> np.ndarray:
     """Return the formula over the weights that the student's own function gives."""
-    weights = own(student.attention_weights(q, fp4kv.dequantise(keys)), np.zeros((len(q), len(keys.codes))))
+    weights = own_weights(student, q, fp4kv.dequantise(keys))
     decoded = fp4kv.dequantise(values).astype(np.float64)
     output = weights @ decoded
     distance = np.square(decoded - output[:, None]).sum(axis=-1)

@@ -21,6 +21,11 @@ tanh(ε/2), is 9 % higher where tanh(ε/2) = ½ and 2 % where it is ¼)."""
 NEAR_EDGE = 1 - 2.0**-10
 """How far towards the edge of its cell an element is moved: float32 rounding, 2^-24, never takes it across."""
 
+SLIP = 40
+"""The factor by which a student's own earlier answer may be off and still be asked what it makes of a later one. Scales
+of one check differ by up to 32, so one that is given to the wrong group is off by as much; a forgotten √D is 8 at
+width 64. A function that lies, to agree with a later answer of 0 or infinity, is off by more."""
+
 RADIUS = 0.25
 """The radius of codes 1 to 3, in units of the scale; their cells reach as far down as up."""
 
@@ -32,7 +37,7 @@ def plain_codes(cases: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 def power_scales(cases: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Return powers of two that E4M3 has: six times one of them is a group's largest magnitude, exactly."""
-    return np.float32(2.0 ** cases.rng.integers(-4, 4, shape))
+    return np.float32(2.0 ** cases.rng.integers(-3, 3, shape))
 
 
 def peaks(cases: Any, width: int) -> np.ndarray:
@@ -99,18 +104,46 @@ def _refuse(bad: np.ndarray, rule: str, limit: np.ndarray, found: np.ndarray, gi
         )
 
 
-def agrees(got: Any, expected: np.ndarray) -> bool:
+def agrees(got: Any, expected: np.ndarray, room: float = 1e-6) -> bool:
     """Tell whether an answer is, up to rounding, what the student's own functions give."""
     found = plain_array(got)
     if found.shape != expected.shape or found.dtype.kind not in "iuf":
         return False
     with np.errstate(invalid="ignore", over="ignore"):
-        return bool(np.all((np.abs(found - expected) <= 1e-6 * np.abs(expected)) | (found == expected)))
+        is_near = np.isfinite(expected) & (np.abs(found - expected) <= room * np.abs(expected))
+    return bool(np.all(is_near | (found == expected)))
 
 
-def own(got: Any, expected: np.ndarray) -> np.ndarray:
-    """Return what one of the student's functions gave as numbers of the shape that it should have."""
-    return expect_dtype_and_shape(got, np.asarray(expected, np.float64), "", any_width=True).astype(np.float64)
+def own(got: Any, right: Any, least: Any = None) -> np.ndarray:
+    """Return what one of the student's functions gave, if it can stand for the right numbers, or the least of them.
+
+    Raises
+    ------
+    Mismatch
+        If it is off by more than a factor of `SLIP`.
+    """
+    found = expect_dtype_and_shape(got, np.asarray(right, np.float64), "", any_width=True).astype(np.float64)
+    low = np.asarray(right if least is None else least) / SLIP
+    if not np.all((found >= low * (1 - ROUNDING)) & (found <= np.asarray(right) * SLIP)):
+        raise Mismatch(f"an earlier answer that is right within a factor of {SLIP}", "another")
+    return found
+
+
+def own_weights(student: Any, q: np.ndarray, keys: np.ndarray, *is_visible: np.ndarray) -> np.ndarray:
+    """Return the student's own weights, if they are shares, though perhaps not of a whole."""
+    right = fp4kv.attention_weights(q, keys, *is_visible)
+    got = student.attention_weights(q, keys, *is_visible)
+    found = expect_dtype_and_shape(got, right, "", any_width=True).astype(np.float64)
+    total = found.sum(axis=-1)
+    if not (np.all((found >= 0) & (found <= 1 + ROUNDING)) and np.all((total >= 1 / SLIP) & (total <= SLIP))):
+        raise Mismatch("shares of a weight of 1", show_number(total))
+    return found
+
+
+def own_radii(student: Any, quantised: QuantisedE2M1) -> np.ndarray:
+    """Return the student's own radii, if they can stand for the right ones; none may be infinite but where it is."""
+    least = RADIUS * np.repeat(quantised.scales.astype(np.float64), 16, axis=-1)
+    return own(student.error_radius(quantised), fp4kv.error_radius(quantised), least)
 
 
 def packed(codes: Any, scales: Any) -> QuantisedE2M1:

@@ -9,8 +9,8 @@ from typing import Any
 
 import fp4kv
 import numpy as np
-from labkit.expect import Mismatch, expect_values
-from labkit.formats import E4M3_MAX, QuantisedE2M1
+from labkit.expect import Mismatch, expect_dtype_and_shape, expect_values
+from labkit.formats import E4M3_MAX, E4M3_MIN_SUBNORMAL, QuantisedE2M1
 from labkit.tensors import load_keys, load_queries, load_values
 
 from autograder.checks import Registry
@@ -22,6 +22,8 @@ from .inputs import (
     agrees,
     expect_bound,
     own,
+    own_radii,
+    own_weights,
     packed,
     peaks,
     plain_codes,
@@ -90,11 +92,21 @@ def radii_count_by_the_decoded_weights(student: Any, cases: Any) -> None:
 )
 def weights_move_by_the_worst_case(student: Any, cases: Any) -> None:
     """Where the two heaviest weights change places, the bound is not below what that does to the output."""
-    for epsilon, n_others in ((0.3, 0), (1.0, 0), (2.0, 0), (4.0, 0), (3.0, 9), (5.0, 40)):
+    for epsilon, n_others in ((0.3, 0), (1.0, 0), (2.0, 0), (4.0, 0), (3.0, 9), (5.0, 150)):
         q, keys = turned_keys(cases, epsilon, n_others)
         values = np.zeros((len(keys), 32), np.float32)
         values[0, :16] = values[1, 16:] = 6
-        _expect_bound(student, q, keys, values)
+        far = np.append(np.arange(len(keys) - 1) + 1, 0)  # the second first and the first last, the others between
+        _expect_bound(student, np.concatenate([q / np.float32(4), q]), keys[far], values[far])
+
+
+def _expect_both_terms(student: Any, cases: Any) -> None:
+    """Move the weights a little, and both values along the line between them: the two terms add up."""
+    q, keys = turned_keys(cases, 0.15)
+    to_first = 1 if fp4kv.attention_weights(q, keys)[0, 0] > 0.5 else -1
+    values = np.zeros((2, 32))
+    values[0, :16], values[1, 16:] = 1.5 + to_first * RADIUS * NEAR_EDGE, 1.5 - to_first * RADIUS * NEAR_EDGE
+    _expect_bound(student, q, keys, np.float32(values * E4M3_MIN_SUBNORMAL))  # a scale that needs no larger element
 
 
 @check(
@@ -134,6 +146,7 @@ def no_output_moves_further(student: Any, cases: Any) -> None:
     rows = slice(0, 64)  # from token 0, the sink
     q = load_queries(layer)[:4, 3 * head]
     _expect_bound(student, q, load_keys(layer)[rows, head], load_values(layer)[rows, head])
+    _expect_both_terms(student, cases)
 
 
 @check(
@@ -183,9 +196,10 @@ def _expect_unbounded(
     student: Any, q: np.ndarray, keys: QuantisedE2M1, values: QuantisedE2M1, expected: np.ndarray
 ) -> None:
     """Expect infinity where `expected` has it and a number of any size elsewhere."""
-    got = own(student.output_error_bound(q, keys, values), expected)
+    given = _tell(q, keys, values)
+    got = expect_dtype_and_shape(student.output_error_bound(q, keys, values), expected, given, any_width=True)
     try:
-        expect_values(np.where(np.isfinite(got), 0, got), expected, given=_tell(q, keys, values))
+        expect_values(np.where(np.isfinite(got), 0.0, got).astype(np.float64), expected, given=given)
     except Mismatch:
         if not agrees(got, _own_bound(student, q, keys, values)):
             raise
@@ -198,7 +212,8 @@ def _differs_by_the_weights(student: Any, q: np.ndarray, keys: np.ndarray, value
     weights = fp4kv.attention_weights(q, fp4kv.dequantise(packed_keys))
     radii = np.linalg.norm(fp4kv.error_radius(packed_values), axis=-1)
     expected = weights @ (radii - np.roll(radii, 1))
-    got = [own(student.output_error_bound(q, packed_keys, part), expected) for part in (packed_values, other)]
+    answers = [student.output_error_bound(q, packed_keys, part) for part in (packed_values, other)]
+    got = [expect_dtype_and_shape(answer, expected, "", any_width=True) for answer in answers]
     with np.errstate(invalid="ignore"):
         return bool(np.all(np.abs(got[0] - got[1] - expected) <= (TIGHT - 1) * np.abs(expected)))
 
@@ -229,12 +244,13 @@ def _expect(
 
 def _own_bound(student: Any, q: np.ndarray, keys: QuantisedE2M1, values: QuantisedE2M1) -> np.ndarray:
     """Return the formula over what the student's own functions give: a slip in one has cost its points already."""
-    n, n_tokens = len(q), len(keys.codes)
     decoded = fp4kv.dequantise(values).astype(np.float64)
-    radii = np.linalg.norm(own(student.error_radius(values), decoded), axis=-1)
-    logits = own(student.logit_error_bound(q, keys), np.zeros((n, n_tokens)))
-    moved = own(student.weight_error_bound(logits), np.zeros(n))
-    weights = own(student.attention_weights(q, fp4kv.dequantise(keys)), np.zeros((n, n_tokens)))
+    radii = np.linalg.norm(own_radii(student, values), axis=-1)
+    scales = np.repeat(keys.scales.astype(np.float64), 16, axis=-1)
+    least = RADIUS * np.abs(q.astype(np.float64)) @ scales.T / np.sqrt(q.shape[-1])
+    logits = own(student.logit_error_bound(q, keys), fp4kv.logit_error_bound(q, keys), least)
+    moved = own(student.weight_error_bound(logits), fp4kv.weight_error_bound(logits))
+    weights = own_weights(student, q, fp4kv.dequantise(keys))
 
     reach = np.linalg.norm(decoded[:, None] - decoded, axis=-1) + radii[:, None] + radii
     np.fill_diagonal(reach, 0)

@@ -4,12 +4,20 @@ from typing import Any
 
 import fp4kv
 import numpy as np
-from labkit.expect import expect_close, expect_raises
+from labkit.expect import (
+    Mismatch,
+    expect_close,
+    expect_dtype_and_shape,
+    expect_raises,
+    expect_values,
+    plain_array,
+    show_number,
+)
 from labkit.formats import E4M3_MAX, E4M3_MIN_SUBNORMAL, QuantisedE2M1
 
 from autograder.checks import Registry
 
-from .inputs import agrees, own, packed, plain_codes
+from .inputs import agrees, packed, plain_codes
 
 checks = Registry()
 check = checks.check
@@ -35,16 +43,20 @@ def each_code_has_its_radius(student: Any, cases: Any) -> None:
     "error_radius-signs",
     points=1,
     catches="takes the sign bit for a part of the magnitude",
-    hint="codes 8 to 15 are codes 0 to 7, negative: & 0b0111",
+    hint="codes 8 to 15 are codes 0 to 7, negative: & 0b0111, into a new array",
 )
 def the_sign_changes_nothing(student: Any, cases: Any) -> None:
-    """Negative elements have the radius of their magnitude, which is positive."""
-    codes = cases.rng.permutation(np.append(np.arange(8, 16), np.arange(8, 16)))
-    quantised = packed(codes, [float(cases.rng.integers(8, 16))])
-    got = student.error_radius(quantised)
-    if not agrees(got, fp4kv.error_radius(quantised)):  # a slip in the radii has cost its points already
-        positive = own(student.error_radius(packed(codes & 7, quantised.scales)), np.zeros(16))
-        expect_close(got, positive, FLOAT32_ROOM * positive, given={"codes": codes, "scales": quantised.scales})
+    """Negative elements have the radius of their magnitude, and the codes stay as they were."""
+    for s in (float(cases.rng.integers(8, 16)), E4M3_MIN_SUBNORMAL, E4M3_MAX):
+        codes = cases.rng.permutation(np.append(np.arange(8, 16), np.arange(8, 16)))
+        quantised = packed(codes, [s])
+        got, (after,) = student.error_radius.and_arguments(quantised)
+        if not agrees(got, fp4kv.error_radius(quantised)):  # a slip in the radii has cost its points already
+            unsigned = student.error_radius(packed(codes & 7, [s]))
+            positive = expect_dtype_and_shape(unsigned, np.zeros(16), codes, any_width=True)
+            if not agrees(got, positive) or not np.all(positive > 0) or (s < E4M3_MAX and np.isinf(positive).any()):
+                raise Mismatch("the radii of codes 0 to 7", show_number(plain_array(got)), f"codes {codes}, s = {s}")
+        expect_values(after[0], quantised.codes, given="the codes after the call")
 
 
 @check(
@@ -86,7 +98,7 @@ def code_7_under_448_is_unbounded(student: Any, cases: Any) -> None:
     codes[0, int(cases.rng.integers(16))] = 7
     quantised = packed(codes, [[E4M3_MAX], [E4M3_MAX], [416.0]])
     expected = fp4kv.error_radius(quantised)
-    got = own(student.error_radius(quantised), expected)
+    got = expect_dtype_and_shape(student.error_radius(quantised), expected, codes, any_width=True)
     given = {"codes": codes, "scales": quantised.scales}
     expect_close(np.isposinf(got), np.isposinf(expected), 0, given=given)
     expect_close(np.where(np.isinf(expected), 0, got), np.where(np.isinf(expected), 0, expected), 1e-3, given=given)
