@@ -38,7 +38,7 @@ CLEAR = 1.03
 """Anything else in the budget, or what a mistake would choose, is worse by 3 % or more: no rounding changes that."""
 
 FEWEST, N_DRAWN = 3, 400
-"""Different answers asked for at least, and tensors drawn at most to find the questions; one in ten needs over 40."""
+"""Different answers asked for at least, and tensors drawn at most to find the questions; one in ten needs over 30."""
 
 LARGEST_TIE = 4
 """Candidates that may be equally good by the student's own parts: an error that is always 0 tells none of them."""
