@@ -1,4 +1,4 @@
-"""What the checks of lab 4 stand on: vectors that E2M1 keeps exactly, questions that tell mistakes apart, no free points."""
+"""What the checks of lab 4 stand on: vectors that E2M1 keeps exactly, questions that tell mistakes apart, no gifts."""
 
 import sys
 from types import SimpleNamespace
