@@ -18,13 +18,13 @@
 # A group of sixteen numbers shares one scale, and the largest of them sets it.
 # In this lab one loud channel ruins its fifteen neighbours, and you try everything that people do about it.
 #
-# **You will** derive where elements vanish, write seven remedies, compare them at equal stored bits on synthetic and on real keys, and find out why caches that somebody else wrote have collapsed.
+# **You will** derive where elements vanish, write seven functions that find such a channel and remedy it, compare the remedies at equal stored bits on synthetic and on real keys, and find out why caches that somebody else wrote have collapsed.
 #
 # **You need** NumPy, chapters 2 and 4 of the book, and about 90 minutes.
 #
 # **The rules**
 #
-# - Besides Python's own modules you may import NumPy, Matplotlib, jaxtyping, ml_dtypes and `labkit`; nothing else is installed where the lab is graded.
+# - Besides Python's own modules you may import NumPy, Matplotlib, jaxtyping, ml_dtypes and `labkit`; nothing else is installed where the lab is graded. The facts of each format are in `labkit.formats`.
 # - The functions of labs 2 and 3 are ready to use: `quantise_e2m1`, `quantise_int`, `dequantise`, `round_to_e4m3`, `encode_e2m1` and `attend` are in the import cell below.
 # - Run the cells in order. What counts is *Restart Kernel and Run All Cells*.
 # - Each exercise ends in check cells that show a few cases. The grader has more of the same kind: other values, shapes and sizes, never another rule.
@@ -873,7 +873,7 @@ expect_close(channel_error(x, restore(repair(x), x.shape)).mean(), 0.0, REPAIRED
 #
 # ### BEGIN MARK SCHEME
 # **1 (2 points).** One scale for the tensor: every ordinary element of every token is flushed or nearly so, mean channel error 0.99 at 4 bits; per token: all other channels of a token, 0.84 (1 point).
-# Groups of 16: only the 15 neighbours in the same group pay; all other groups keep about 0.09, so the mean over 64 channels is 0.25 (1 point).
+# Groups of 16: only the 15 neighbours in the same group pay, with about 0.7 each; all other groups keep about 0.09, so the mean over 64 channels is 0.25 (1 point).
 #
 # **2 (2 points).** A scale per channel needs amax over all tokens, which is not known when the first is written (nor may a later token enlarge it without rewriting the channel); it also has no answer to a loud token (1 point).
 # The rotation keeps the length, so the outlier's energy is now in all 64 channels: the error, relative to it, spreads over everything when it is rotated back, 0.73 against 0.25 (1 point).
