@@ -873,7 +873,7 @@ expect_close(channel_error(x, restore(repair(x), x.shape)).mean(), 0.0, REPAIRED
 #
 # ### BEGIN MARK SCHEME
 # **1 (2 points).** One scale for the tensor: every ordinary element of every token is flushed or nearly so, mean channel error 0.99 at 4 bits; per token: all other channels of a token, 0.84 (1 point).
-# Groups of 16: only the 15 neighbours in the same group pay, with about 0.7 each; all other groups keep about 0.09, so the mean over 64 channels is 0.25 (1 point).
+# Groups of 16: only the 15 neighbours in the same group pay, with about 0.75 each; all other groups keep about 0.09, so the mean over 64 channels is 0.25 (1 point).
 #
 # **2 (2 points).** A scale per channel needs amax over all tokens, which is not known when the first is written (nor may a later token enlarge it without rewriting the channel); it also has no answer to a loud token (1 point).
 # The rotation keeps the length, so the outlier's energy is now in all 64 channels: the error, relative to it, spreads over everything when it is rotated back, 0.73 against 0.25 (1 point).
