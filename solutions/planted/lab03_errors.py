@@ -675,24 +675,6 @@ def _softmax(logits):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-# %% wrong="attention_weights" name="lowest_float32" loses="attention_weights-mask_value"
-# Sets what is not seen to the lowest float32, and products of two float32 go lower.
-def attention_weights(q, keys, is_visible=None):
-    _refuse_blind(is_visible)
-    logits = q.astype(np.float64) @ np.swapaxes(keys, -1, -2).astype(np.float64) / math.sqrt(q.shape[-1])
-    return _softmax(logits if is_visible is None else np.where(is_visible, logits, np.finfo(np.float32).min))
-
-
-def _refuse_blind(is_visible):
-    if is_visible is not None and not is_visible.any(axis=1).all():
-        raise ValueError(f"query {np.argmin(is_visible.any(axis=1))} sees no key")
-
-
-def _softmax(logits):
-    e = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
-
-
 # %% wrong="attention_weights" name="zero_times_infinity" loses="attention_weights-visible attention_weights-mask_value attend-visible attention_error_sweep-visible"
 # Adds 0 · -∞ to what is seen, which is NaN.
 def attention_weights(q, keys, is_visible=None):
@@ -1995,18 +1977,6 @@ def _widest(points, radii):
     return (reach * ~np.eye(len(points), dtype=bool)).max()
 
 
-# %% wrong="output_error_bound" name="one_radius" loses="output_error_bound-diameter"
-# Lets only one of two values have been farther out.
-def output_error_bound(q, keys, values):
-    decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
-    if np.isinf(radii).any():
-        return np.full(len(q), np.inf)
-    reach = np.linalg.norm(decoded[:, None] - decoded, axis=-1) + radii
-    diameter = (reach * ~np.eye(len(decoded), dtype=bool)).max()
-    weights = attention_weights(q, dequantise(keys))
-    return weight_error_bound(logit_error_bound(q, keys)) * diameter + weights @ radii
-
-
 # %% wrong="output_error_bound" name="total_variation_doubled" loses="output_error_bound-tight"
 # Counts what leaves one weight and what arrives at another: true, and twice as much.
 def output_error_bound(q, keys, values):
@@ -2185,6 +2155,17 @@ def output_error_bound(q, keys, values):
         diameter = max(diameter, np.linalg.norm(reach, axis=-1).max())
     moved = weight_error_bound(logit_error_bound(q, keys)) * diameter
     return moved + np.linalg.norm(attention_weights(q, dequantise(keys)) @ radii, axis=-1)
+
+
+# %% right="output_error_bound" name="difference_of_radii"
+# Tighter: weight that moves from one value to another changes one radius for the other.
+def output_error_bound(q, keys, values):
+    decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
+    if np.isinf(radii).any():
+        return np.full(len(q), np.inf)
+    cost = [np.linalg.norm(decoded - v, axis=-1) + np.abs(radii - r) for v, r in zip(decoded, radii)]
+    weights = attention_weights(q, dequantise(keys))
+    return weight_error_bound(logit_error_bound(q, keys)) * np.max(cost) + weights @ radii
 
 
 # %% right="output_error_bound" name="exact_for_two"
