@@ -72,8 +72,9 @@ def it_is_the_sum_over_channels(student: Any, cases: Any) -> None:
 )
 def infinity_where_q_meets_it(student: Any, cases: Any) -> None:
     """Infinite exactly where q meets an element without a radius: a channel in which q is 0 counts nothing."""
-    q, at = _queries(cases, 3, 32)
-    q[1, at[0]], q[2, at[1]] = 1.5, -0.5
+    q = np.float32(cases.rng.choice([-1, 1], (3, 32)) * cases.rng.uniform(0.5, 2, (3, 32)))
+    at = np.array([1, 16]) + 2 * cases.rng.integers(0, 8, 2)
+    q[:, at] = [[0, 0], [1.5, 0], [0, -0.5]]
     codes = plain_codes(cases, (4, 32))
     codes[:, at] = 7
     scales = power_scales(cases, (4, 2))

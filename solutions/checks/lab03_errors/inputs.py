@@ -60,22 +60,20 @@ def turned_keys(cases: Any, epsilon: float, n_others: int = 0) -> tuple[np.ndarr
 
     No weight can change by more than tanh(ε / 2), and theirs do. The keys of the others are zeros, far below.
     """
-    width, s = 32, 2.0 ** float(cases.rng.integers(-3, 3))
+    width = 32
     at = peaks(cases, width)
     order = cases.rng.permutation(np.setdiff1d(np.arange(width), at))
     same, apart = order[:15], order[15:]
 
     size = cases.rng.uniform(0.5, 1.5, width)
     size[at], size[same], size[apart] = 0, size[same] / size[same].sum(), size[apart] / size[apart].sum()
-    sign = np.ones(width) if n_others else cases.rng.choice([-1.0, 1.0], width)
-    q = np.float32(size * sign * 2 * epsilon * np.sqrt(width) / s)  # so that RADIUS · s · Σ|q| / √D is ε
+    q = np.float32(size * 2 * epsilon * np.sqrt(width))  # so that RADIUS · Σ q / √D is ε: every scale is 1
 
-    lower = cases.rng.integers(1, 3, width)
-    codes = np.stack([lower, lower])
-    codes[(sign < 0).astype(int)[apart] ^ 1, apart] += 1  # half a scale apart, where |q| adds up to half of it all
-    moved = E2M1_VALUES[codes] + RADIUS * NEAR_EDGE * np.stack([sign, -sign])
+    codes = np.tile(cases.rng.integers(1, 3, width), (2, 1))
+    codes[1, apart] += 1  # half a scale apart, where q adds up to half of it all
+    moved = E2M1_VALUES[codes] + RADIUS * NEAR_EDGE * np.array([[1], [-1]])
     moved[:, at] = 6
-    return q[None], np.float32(np.concatenate([moved * s, np.zeros((n_others, width))]))
+    return q[None], np.float32(np.concatenate([moved, np.zeros((n_others, width))]))
 
 
 def true_errors(q: np.ndarray, keys: np.ndarray, values: np.ndarray) -> tuple[Any, Any, np.ndarray]:
