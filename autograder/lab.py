@@ -78,7 +78,7 @@ def load_lab(course: Course, name: str) -> Lab:
             "lab": _digest([source, released_file]),
             "checks": _digest(check_files(course.solutions / "checks" / f"{name}.py")),
             "reference": _digest(sorted((course.solutions / "fp4kv").rglob("*.py"))),
-            "labkit": _digest(sorted((course.labs / "labkit" / "src").rglob("*.py"))),
+            "labkit": _digest(_files_of_labkit(course)),
         },
     )
 
@@ -165,6 +165,12 @@ def _run_file(path: Path) -> ModuleType:
     except Exception as error:
         raise CourseError(f"{path.name}: expected it to run, got {type(error).__name__}: {error}") from error
     return module
+
+
+def _files_of_labkit(course: Course) -> list[Path]:
+    """Return all that a sandbox is given of labkit: Python, and the C++ that kernels are run with."""
+    found = (course.labs / "labkit" / "src" / "labkit").rglob("*")
+    return sorted(path for path in found if path.is_file() and "__pycache__" not in path.parts)
 
 
 def _digest(paths: list[Path]) -> str:

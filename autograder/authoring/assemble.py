@@ -18,11 +18,11 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode, v4
 
-from autograder.authoring.names import imports_of, render_imports
+from autograder.authoring.names import Import, imports_of, render_imports
 from autograder.authoring.reference import Module, find_module, solution_text
 from autograder.authoring.rules import headings, points_of, require_pairs, require_points
 from autograder.authoring.scope import REFERENCE, Scope, import_names
-from autograder.authoring.source import Cell, read_source
+from autograder.authoring.source import Cell, bound_as, read_source
 from autograder.checks import Registry
 from autograder.course import Course
 from autograder.errors import CourseError
@@ -98,7 +98,7 @@ def _node(assembly: Assembly, cell: Cell) -> NotebookNode:
     if cell.role in ("text", "task"):
         return _text_node(assembly, cell)
     text = _solved(assembly, cell) if cell.role == "answer" else cell.text
-    if not (cell.role == "answer" and _reference_name(cell)):
+    if cell.role != "answer" or _reference_of(cell) is None:
         assembly.scope.resolve_cell(cell, text)
     assembly.scope.leave(cell, text)
     if cell.role == "check" and ast.get_docstring(cell.parse()) is None:
@@ -118,15 +118,15 @@ def _text_node(assembly: Assembly, cell: Cell) -> NotebookNode:
 
 def _solved(assembly: Assembly, cell: Cell) -> str:
     """Return the solved text of an answer cell, from the reference or from the cell itself."""
-    reference = _reference_name(cell)
-    if reference:
-        module = find_module(assembly.course.solutions, reference, cell.name)
-        text = solution_text(module, [cell.name])
-        assembly.scope.resolve_reference(cell, module, cell.name, text)
+    reference = _reference_of(cell)
+    if reference is not None:
+        module = find_module(assembly.course.solutions, reference.module, str(reference.name))
+        text = solution_text(module, [str(reference.name)])
+        assembly.scope.resolve_reference(cell, module, str(reference.name), text)
         return text
     module = Module(cell.text, cell.where)
     names = [name for name in module.definitions if not name.startswith("_")]
-    if cell.name not in names:
+    if bound_as(cell.name, names) not in names:
         raise cell.error(f"an import of the reference, or a definition of {cell.name!r}", ", ".join(names) or "none")
     others = [node for node in module.tree.body if node not in module.definitions.values()]
     if others:
@@ -134,15 +134,16 @@ def _solved(assembly: Assembly, cell: Cell) -> str:
     return solution_text(module, names)
 
 
-def _reference_name(cell: Cell) -> str:
-    """Return the module from which an answer cell imports its reference, empty if it does not."""
+def _reference_of(cell: Cell) -> Import | None:
+    """Return the import by which an answer cell names its reference, None if the cell is the answer itself."""
     body = cell.parse().body
     found = [found for node in body for _, found in imports_of(node)]
     if not any(item.root == REFERENCE for item in found):
-        return ""
-    if len(body) != 1 or len(found) != 1 or found[0].name != cell.name or found[0].alias:
-        raise cell.error(f"`from {REFERENCE} import {cell.name}` and nothing else", cell.text.strip())
-    return found[0].module
+        return None
+    if len(body) != 1 or len(found) != 1 or found[0].name not in (cell.name, cell.name.upper()) or found[0].alias:
+        rule = f"`from {REFERENCE} import {cell.name}` and nothing else, or its constant {cell.name.upper()}"
+        raise cell.error(rule, cell.text.strip())
+    return found[0]
 
 
 def _nbgrader(assembly: Assembly, cell: Cell) -> dict[str, Any]:

@@ -30,6 +30,8 @@ LEAST_CASES = 4  # numbers in a literal that make it a list of cases
 TOKEN = re.compile(r"\d+\.\d+|\w+|[^\w\s]")
 TAG = re.compile(r"<[^<>]*>")
 COMMENT = re.compile(r"#[^\n]*")
+C_COMMENT = re.compile(r"(?<!:)//[^\n]*|/\*.*?\*/", re.DOTALL)  # not what follows `https:`
+LOOP = re.compile(r"// ### BEGIN SOLUTION(.*?)// ### END SOLUTION", re.DOTALL)  # of a kernel's text
 SCHEME = re.compile(r"BEGIN MARK SCHEME(.*?)### END MARK SCHEME", re.DOTALL)
 STUDENT = "student"
 
@@ -111,6 +113,7 @@ def views(text: str, suffix: str) -> Iterator[str]:
         readings.add(_notebook_text(text))
     readings |= {reading.replace("\\n", "\n").replace('\\"', '"') for reading in readings if "\\" in reading}
     readings |= {COMMENT.sub("", reading) for reading in readings if "#" in reading}
+    readings |= {C_COMMENT.sub("", reading) for reading in readings if C_COMMENT.search(reading)}
     yield from readings
 
 
@@ -124,9 +127,10 @@ def _windows(tokens: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _reference(path: Path) -> Iterator[Secret]:
-    """Yield the body of each function of a module of the reference, and each private constant."""
+    """Yield the body of each function of a module of the reference, each kernel's loop, each private constant."""
     module = Module.read(path)
     yield from _bodies_of(module.text, path.stem)
+    yield from _loops_of(module.text, path.stem)
     for name, node in module.definitions.items():
         if name.startswith("_") and not name.startswith("__") and isinstance(node, ast.Assign | ast.AnnAssign):
             yield _secret(f"{path.stem}: {name}", ast.get_source_segment(module.text, node) or "")
@@ -143,6 +147,17 @@ def _bodies_of(text: str, where: str) -> list[Secret]:
             lines = text.splitlines()[body[0].lineno - 1 : node.end_lineno]
             found.append(_secret(f"{where}: {node.name}", "\n".join(lines)))
     return [secret for secret in found if len(secret.tokens) >= LEAST]
+
+
+def _loops_of(text: str, where: str) -> Iterator[Secret]:
+    """Yield what stands between the markers of each kernel's text, without comments."""
+    module = Module(text, where)
+    for name, node in module.definitions.items():
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            code = ast.get_source_segment(text, node) or ""
+            loops = LOOP.findall(code)
+            found = [Secret(f"{where}: {name}", tuple(tokens_of(C_COMMENT.sub("", loop)))) for loop in loops]
+            yield from (secret for secret in found if len(secret.tokens) >= LEAST)
 
 
 def _secret(name: str, code: str) -> Secret:
@@ -174,6 +189,7 @@ def _answers(course: Course, name: str) -> Iterator[Secret]:
     for cell in read_source(course.solutions / f"{name}.py"):
         if cell.role == "answer" and not any(list(imports_of(node)) for node in cell.parse().body):
             yield from _bodies_of(cell.text, f"{name}: {cell.name}")
+            yield from _loops_of(cell.text, f"{name}: {cell.name}")
 
 
 def _planted(course: Course, name: str) -> Iterator[Secret]:
@@ -181,7 +197,9 @@ def _planted(course: Course, name: str) -> Iterator[Secret]:
     path = course.solutions / "planted" / f"{name}.py"
     for cell in jupytext.read(path, fmt="py:percent").cells if path.is_file() else ():
         if "right" in cell.metadata:
-            yield from _bodies_of(cell.source, f"planted/{name}.py: {cell.metadata.get('name')}")
+            where = f"planted/{name}.py: {cell.metadata.get('name')}"
+            yield from _bodies_of(cell.source, where)
+            yield from _loops_of(cell.source, where)
 
 
 def _schemes(course: Course, name: str) -> Iterator[Secret]:

@@ -20,7 +20,7 @@ from autograder.authoring.names import (
     missing_names,
 )
 from autograder.authoring.reference import Module, public_text
-from autograder.authoring.source import Cell
+from autograder.authoring.source import Cell, bound_as
 
 REFERENCE = "fp4kv"
 GIVEN = re.compile(r"labkit\.given\.lab(\d\d)")
@@ -87,7 +87,8 @@ class Scope:
     def leave(self, cell: Cell, text: str) -> None:
         """Add what a cell binds for those after it: of an answer, only what its stub keeps."""
         if cell.role == "answer":
-            self.answered |= {cell.name, *(n for n in bound_names(public_text(text)) if not n.startswith("_"))}
+            kept = {name for name in bound_names(public_text(text)) if not name.startswith("_")}
+            self.answered |= {bound_as(cell.name, bound_names(text)), *kept}
         else:
             self.bound |= bound_names(ast.unparse(cell.parse_text(text)))
 

@@ -7,11 +7,14 @@ A cell's header carries at most one of `answer`, `check` and `task`:
     # %% answer="encode_e2m1"          answer: an import of the reference, or the answer itself
     # %% check="encode_e2m1-ties"      check: a docstring and the visible cases
     # %% [markdown] task="explain-why" task: text, then a mark scheme; marked by a person
+
+An answer that is a constant, such as the text of a kernel, has the constant's name in lower case as its id:
+`answer="quantise_pack"` is the cell of `QUANTISE_PACK`, and `quantise_pack-ties` one of its checks.
 """
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +31,7 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 TASK_ID = re.compile(r"[a-z][a-z0-9_]*-[a-z0-9_]+")
 MARKERS = ("SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
 MARKER = re.compile(r"\b(BEGIN|END) (" + "|".join(MARKERS) + r")\b")
+IN_KERNEL = re.compile(r"^[ \t]*// ### (?:BEGIN|END) SOLUTION$", re.MULTILINE)  # the author's own, in a kernel's text
 AUTOTEST = re.compile(r"\b(AUTOTEST|HASHED)\b")
 
 
@@ -68,6 +72,11 @@ class Cell:
             raise self.error(
                 "Python", f"{error.msg} in its line {error.lineno}: {(error.text or '').strip()}"
             ) from None
+
+
+def bound_as(task: str, names: Container[str]) -> str:
+    """Return the name that the answer to a task binds, given those that are there: its own, or its constant's."""
+    return task.upper() if task not in names and task.upper() in names else task
 
 
 def read_source(path: Path) -> list[Cell]:
@@ -111,7 +120,8 @@ def _refuse_bad_id(cell: Cell) -> None:
 
 
 def _refuse_bad_markers(cell: Cell) -> None:
-    found = [" ".join(match.groups()) for match in MARKER.finditer(cell.text)]
+    text = IN_KERNEL.sub("", cell.text) if cell.role == "answer" else cell.text
+    found = [" ".join(match.groups()) for match in MARKER.finditer(text)]
     wanted = ["BEGIN MARK SCHEME", "END MARK SCHEME"] if cell.role == "task" else []
     if found != wanted:
         rule = "one mark scheme between BEGIN and END" if wanted else "no marker of nbgrader (the builder writes them)"

@@ -26,8 +26,9 @@ class ClearAnswers(ClearSolutions):  # type: ignore[misc]  # nbgrader has no typ
 
 def stub(name: str, source: str) -> str:
     """Return the line that stands for the answer: Python, or C++ where the markers are in a kernel's text."""
-    message = f"{name}: replace this line by your answer"
-    return f'#error "{message}"' if BEGIN_IN_KERNEL in source else f'raise NotImplementedError("{message}")'
+    if BEGIN_IN_KERNEL in source:
+        return f'#error "not attempted: write the loop of {name}"'
+    return f'raise NotImplementedError("{name}: replace this line by your answer")'
 
 
 def release_preprocessors() -> list[type]:
