@@ -288,6 +288,15 @@ def outlier_channels(x, threshold):
     return np.flatnonzero(reach > threshold * reach.mean())
 
 
+# %% wrong="outlier_channels" name="absolute" loses="outlier_channels-median outlier_channels-relative"
+# Takes the threshold for a magnitude, as the 6.0 of LLM.int8().
+def outlier_channels(x, threshold):
+    bad = np.argwhere(~np.isfinite(x)).tolist()
+    if bad or x.size == 0:
+        raise ValueError(f"x: expected finite values, got others at {bad[:1]} in shape {x.shape}")
+    return np.flatnonzero(np.abs(x).max(axis=0) > threshold)
+
+
 # %% wrong="outlier_channels" name="not_strict" loses="outlier_channels-strict"
 # Takes ≥ for >.
 def outlier_channels(x, threshold):
@@ -296,6 +305,16 @@ def outlier_channels(x, threshold):
         raise ValueError(f"x: expected finite values, got others at {bad[:1]} in shape {x.shape}")
     reach = np.abs(x).max(axis=0)
     return np.flatnonzero(reach >= threshold * np.median(reach))
+
+
+# %% wrong="outlier_channels" name="standard_deviation" loses="outlier_channels-reach outlier_channels-strict"
+# Measures a channel by its standard deviation, not by its largest magnitude.
+def outlier_channels(x, threshold):
+    bad = np.argwhere(~np.isfinite(x)).tolist()
+    if bad or x.size == 0:
+        raise ValueError(f"x: expected finite values, got others at {bad[:1]} in shape {x.shape}")
+    spread = x.std(axis=0)
+    return np.flatnonzero(spread > threshold * np.median(spread))
 
 
 # %% wrong="outlier_channels" name="root_mean_square" loses="outlier_channels-reach outlier_channels-strict"
@@ -308,7 +327,7 @@ def outlier_channels(x, threshold):
     return np.flatnonzero(size > threshold * np.median(size))
 
 
-# %% wrong="outlier_channels" name="standard_deviations_away" loses="outlier_channels-reach outlier_channels-median outlier_channels-relative outlier_channels-strict split_outliers-ordinary split_outliers-outliers split_outliers-saturates split_outliers-bits split_outliers-all_or_none diagnose-outlier diagnose-scale_floor"
+# %% wrong="outlier_channels" name="standard_deviations_away" loses="outlier_channels-reach outlier_channels-median outlier_channels-relative outlier_channels-strict split_outliers-ordinary split_outliers-outliers split_outliers-saturates split_outliers-bits split_outliers-all_or_none"
 # Counts standard deviations from the mean, as outliers of a sample are found.
 def outlier_channels(x, threshold):
     bad = np.argwhere(~np.isfinite(x)).tolist()
@@ -318,13 +337,23 @@ def outlier_channels(x, threshold):
     return np.flatnonzero(reach > reach.mean() + threshold * reach.std())
 
 
-# %% wrong="outlier_channels" name="tokens" loses="outlier_channels-reach outlier_channels-median outlier_channels-relative outlier_channels-strict split_outliers-ordinary split_outliers-outliers split_outliers-saturates split_outliers-bits split_outliers-all_or_none diagnose-outlier diagnose-scale_floor"
+# %% wrong="outlier_channels" name="tokens" loses="outlier_channels-reach outlier_channels-median outlier_channels-relative outlier_channels-strict split_outliers-ordinary split_outliers-outliers split_outliers-saturates split_outliers-bits split_outliers-all_or_none"
 # Reduces along the channels, so that it names tokens.
 def outlier_channels(x, threshold):
     bad = np.argwhere(~np.isfinite(x)).tolist()
     if bad or x.size == 0:
         raise ValueError(f"x: expected finite values, got others at {bad[:1]} in shape {x.shape}")
     reach = np.abs(x).max(axis=1)
+    return np.flatnonzero(reach > threshold * np.median(reach))
+
+
+# %% wrong="outlier_channels" name="signed" loses="outlier_channels-reach"
+# Forgets that a channel can be loud on the negative side.
+def outlier_channels(x, threshold):
+    bad = np.argwhere(~np.isfinite(x)).tolist()
+    if bad or x.size == 0:
+        raise ValueError(f"x: expected finite values, got others at {bad[:1]} in shape {x.shape}")
+    reach = x.max(axis=0)
     return np.flatnonzero(reach > threshold * np.median(reach))
 
 
@@ -338,7 +367,17 @@ def outlier_channels(x, threshold):
     return np.flatnonzero(reach > threshold * np.median(reach))
 
 
-# %% wrong="outlier_channels" name="mask" loses="outlier_channels-reach outlier_channels-median outlier_channels-relative outlier_channels-strict split_outliers-ordinary split_outliers-outliers split_outliers-saturates split_outliers-bits split_outliers-threshold split_outliers-all_or_none diagnose-outlier diagnose-scale_floor"
+# %% wrong="outlier_channels" name="median_of_elements" loses="outlier_channels-relative outlier_channels-strict"
+# Takes the median of all elements for that of the channels.
+def outlier_channels(x, threshold):
+    bad = np.argwhere(~np.isfinite(x)).tolist()
+    if bad or x.size == 0:
+        raise ValueError(f"x: expected finite values, got others at {bad[:1]} in shape {x.shape}")
+    size = np.abs(x)
+    return np.flatnonzero(size.max(axis=0) > threshold * np.median(size))
+
+
+# %% wrong="outlier_channels" name="mask" loses="outlier_channels-reach outlier_channels-median outlier_channels-relative outlier_channels-strict split_outliers-ordinary split_outliers-outliers split_outliers-saturates split_outliers-bits split_outliers-threshold split_outliers-all_or_none"
 # Returns which channels are outliers as a mask.
 def outlier_channels(x, threshold):
     bad = np.argwhere(~np.isfinite(x)).tolist()
@@ -348,7 +387,7 @@ def outlier_channels(x, threshold):
     return reach > threshold * np.median(reach)
 
 
-# %% wrong="outlier_channels" name="where" loses="outlier_channels-reach outlier_channels-median outlier_channels-relative outlier_channels-strict split_outliers-ordinary split_outliers-outliers split_outliers-saturates split_outliers-bits split_outliers-threshold split_outliers-all_or_none choose_scheme-best choose_scheme-error choose_scheme-budget choose_scheme-refuses diagnose-stale_amax diagnose-wrong_axis diagnose-outlier diagnose-scale_floor"
+# %% wrong="outlier_channels" name="where" loses="outlier_channels-reach outlier_channels-median outlier_channels-relative outlier_channels-strict split_outliers-ordinary split_outliers-outliers split_outliers-saturates split_outliers-bits split_outliers-threshold split_outliers-all_or_none choose_scheme-best choose_scheme-error choose_scheme-budget choose_scheme-refuses"
 # Returns what np.where returns: a tuple around the array.
 def outlier_channels(x, threshold):
     bad = np.argwhere(~np.isfinite(x)).tolist()
@@ -546,6 +585,21 @@ def quantise_with_granularity(x, bits, granularity, symmetric=True):
     quantised = quantise_int(laid_out, bits, length, axis, symmetric)
     metadata = quantised.scales.size * (16 if symmetric else 32)
     return Cached(dequantise(quantised).reshape(x.shape), bits + metadata / x.size)
+
+
+# %% wrong="quantise_with_granularity" name="share_per_row" loses="quantise_with_granularity-bits quantise_with_granularity-minimums"
+# Shares every scale among the channels of a token, whatever it serves.
+def quantise_with_granularity(x, bits, granularity, symmetric=True):
+    n_tokens, width = x.shape
+    layout = {
+        Granularity.TENSOR: (x.reshape(1, -1), x.size, 1),
+        Granularity.TOKEN: (x, width, 1),
+        Granularity.CHANNEL: (x, n_tokens, 0),
+        Granularity.GROUP: (x, 16, 1),
+    }
+    laid_out, length, axis = layout[granularity]
+    quantised = quantise_int(laid_out, bits, length, axis, symmetric)
+    return Cached(dequantise(quantised).reshape(x.shape), bits + (32 if symmetric else 64) / width)
 
 
 # %% wrong="quantise_with_granularity" name="whole_bits" loses="quantise_with_granularity-bits quantise_with_granularity-minimums"
@@ -1166,7 +1220,18 @@ def rotate_hadamard(x):
     return x.astype(np.float64) @ (1.0 - 2 * odd) / np.sqrt(width)
 
 
-# %% wrong="rotate_hadamard" name="two_axes_only" loses="rotate_hadamard-axis rotate_hadamard-refuses"
+# %% wrong="rotate_hadamard" name="only_64" loses="rotate_hadamard-length rotate_hadamard-order rotate_hadamard-axis rotate_hadamard-argument rotate_hadamard-refuses attend_rotated-query attend_rotated-values attend_rotated-order"
+# Knows the width of this lab's keys alone.
+def rotate_hadamard(x):
+    if x.shape[-1] != 64:
+        raise ValueError(f"x: expected 64 channels, got {x.shape[-1]}")
+    matrix = np.ones((1, 1))
+    for _ in range(6):
+        matrix = np.kron([[1, 1], [1, -1]], matrix)
+    return x.astype(np.float64) @ matrix / 8
+
+
+# %% wrong="rotate_hadamard" name="two_axes_only" loses="rotate_hadamard-axis"
 # Counts on tokens and channels: one vector alone, or heads before the tokens, it cannot rotate.
 def rotate_hadamard(x):
     n_tokens, width = x.shape
@@ -1488,15 +1553,6 @@ def centre_keys(keys, n_calibration):
     return centred
 
 
-# %% wrong="centre_keys" name="rest_alone" loses="centre_keys-centre centre_keys-later centre_keys-first centre_keys-argument centre_keys-refuses choose_scheme-best choose_scheme-error choose_scheme-budget choose_scheme-refuses"
-# Returns the centred tokens only, without the first ones.
-def centre_keys(keys, n_calibration):
-    if not 1 <= n_calibration <= len(keys):
-        raise ValueError(f"n_calibration: expected 1 to {len(keys)}, got {n_calibration}")
-    centre = keys[:n_calibration].mean(axis=0, dtype=np.float64).astype(np.float32)
-    return keys[n_calibration:] - centre, centre
-
-
 # %% wrong="centre_keys" name="float64" loses="centre_keys-centre"
 # Keeps everything in float64, twice what is stored.
 def centre_keys(keys, n_calibration):
@@ -1511,6 +1567,17 @@ def centre_keys(keys, n_calibration):
 # %% wrong="centre_keys" name="clamps" loses="centre_keys-refuses"
 # Takes what it is given: no tokens make a centre of NaN, too many make one of all.
 def centre_keys(keys, n_calibration):
+    centre = keys[:n_calibration].mean(axis=0, dtype=np.float64).astype(np.float32)
+    centred = keys.copy()
+    centred[n_calibration:] -= centre
+    return centred, centre
+
+
+# %% wrong="centre_keys" name="refuses_all_tokens" loses="centre_keys-refuses"
+# Takes < for ≤: refuses to calibrate on all tokens.
+def centre_keys(keys, n_calibration):
+    if not 0 < n_calibration < len(keys):
+        raise ValueError(f"n_calibration: expected 1 to {len(keys)}, got {n_calibration}")
     centre = keys[:n_calibration].mean(axis=0, dtype=np.float64).astype(np.float32)
     centred = keys.copy()
     centred[n_calibration:] -= centre
@@ -1862,6 +1929,16 @@ def scale_four_over_six(x):
     return QuantisedE2M1(codes, scales.reshape(six.scales.shape), 1.0)
 
 
+# %% wrong="channel_error" name="per_token" loses="channel_error-channels channel_error-zeros"
+# Measures each token, not each channel.
+def channel_error(x, decoded):
+    if decoded.shape != x.shape:
+        raise ValueError(f"decoded: expected shape {x.shape}, got {decoded.shape}")
+    size = np.linalg.norm(np.asarray(x, np.float64), axis=1)
+    error = np.linalg.norm(np.asarray(x, np.float64) - decoded, axis=1)
+    return np.divide(error, size, out=np.where(error > 0, np.inf, 0.0), where=size > 0)
+
+
 # %% wrong="channel_error" name="squared" loses="channel_error-channels"
 # Forgets the square root.
 def channel_error(x, decoded):
@@ -1920,7 +1997,37 @@ def channel_error(x, decoded):
     return np.linalg.norm(x - decoded, axis=0) / (np.linalg.norm(x, axis=0) + 1e-6)
 
 
-# %% wrong="channel_error" name="absolute_values" loses="channel_error-channels choose_scheme-error"
+# %% wrong="channel_error" name="by_what_came_back" loses="channel_error-channels channel_error-zeros"
+# Divides by the size of what came back.
+def channel_error(x, decoded):
+    if decoded.shape != x.shape:
+        raise ValueError(f"decoded: expected shape {x.shape}, got {decoded.shape}")
+    size = np.linalg.norm(np.asarray(decoded, np.float64), axis=0)
+    error = np.linalg.norm(np.asarray(x, np.float64) - decoded, axis=0)
+    return np.divide(error, size, out=np.where(error > 0, np.inf, 0.0), where=size > 0)
+
+
+# %% wrong="channel_error" name="mean_of_relative_errors" loses="channel_error-channels"
+# Averages the relative errors of the elements.
+def channel_error(x, decoded):
+    if decoded.shape != x.shape:
+        raise ValueError(f"decoded: expected shape {x.shape}, got {decoded.shape}")
+    x = np.asarray(x, np.float64)
+    error, size = np.abs(x - decoded), np.abs(x)
+    return np.divide(error, size, out=np.where(error > 0, np.inf, 0.0), where=size > 0).mean(axis=0)
+
+
+# %% wrong="channel_error" name="largest" loses="channel_error-channels"
+# Compares the largest error with the largest element.
+def channel_error(x, decoded):
+    if decoded.shape != x.shape:
+        raise ValueError(f"decoded: expected shape {x.shape}, got {decoded.shape}")
+    size = np.abs(np.asarray(x, np.float64)).max(axis=0)
+    error = np.abs(np.asarray(x, np.float64) - decoded).max(axis=0)
+    return np.divide(error, size, out=np.where(error > 0, np.inf, 0.0), where=size > 0)
+
+
+# %% wrong="channel_error" name="absolute_values" loses="channel_error-channels"
 # Divides sums of absolute values.
 def channel_error(x, decoded):
     if decoded.shape != x.shape:
@@ -1930,7 +2037,17 @@ def channel_error(x, decoded):
     return np.divide(error, size, out=np.where(error > 0, np.inf, 0.0), where=size > 0)
 
 
-# %% wrong="channel_error" name="whole_tensor" loses="channel_error-channels channel_error-zeros choose_scheme-error diagnose-outlier diagnose-scale_floor"
+# %% wrong="channel_error" name="difference_of_sizes" loses="channel_error-channels"
+# Compares the sizes of the two channels: an error that keeps the size is not seen.
+def channel_error(x, decoded):
+    if decoded.shape != x.shape:
+        raise ValueError(f"decoded: expected shape {x.shape}, got {decoded.shape}")
+    size = np.linalg.norm(np.asarray(x, np.float64), axis=0)
+    error = np.abs(size - np.linalg.norm(np.asarray(decoded, np.float64), axis=0))
+    return np.divide(error, size, out=np.where(error > 0, np.inf, 0.0), where=size > 0)
+
+
+# %% wrong="channel_error" name="whole_tensor" loses="channel_error-channels channel_error-zeros"
 # Divides by the size of the whole tensor.
 def channel_error(x, decoded):
     if decoded.shape != x.shape:
@@ -1940,7 +2057,17 @@ def channel_error(x, decoded):
     return error / size if size > 0 else np.where(error > 0, np.inf, 0.0)
 
 
-# %% wrong="channel_error" name="mean" loses="channel_error-channels channel_error-zeros choose_scheme-best choose_scheme-error choose_scheme-budget choose_scheme-refuses diagnose-stale_amax diagnose-wrong_axis diagnose-outlier diagnose-scale_floor"
+# %% wrong="channel_error" name="around_the_mean" loses="channel_error-channels"
+# Measures a channel from its mean: its standard deviation, not its size.
+def channel_error(x, decoded):
+    if decoded.shape != x.shape:
+        raise ValueError(f"decoded: expected shape {x.shape}, got {decoded.shape}")
+    x = np.asarray(x, np.float64)
+    error, size = np.linalg.norm(x - decoded, axis=0), np.linalg.norm(x - x.mean(axis=0), axis=0)
+    return np.divide(error, size, out=np.where(error > 0, np.inf, 0.0), where=size > 0)
+
+
+# %% wrong="channel_error" name="mean" loses="channel_error-channels channel_error-zeros choose_scheme-best choose_scheme-error choose_scheme-budget choose_scheme-refuses"
 # Returns one number, the mean over all channels.
 def channel_error(x, decoded):
     if decoded.shape != x.shape:
@@ -2030,7 +2157,27 @@ def choose_scheme(x, budget_bits):
     return min(found, key=lambda name: np.linalg.norm(np.float64(x) - found[name].decoded))
 
 
-# %% wrong="choose_scheme" name="most_bits" loses="choose_scheme-best choose_scheme-error choose_scheme-budget"
+# %% wrong="choose_scheme" name="worst_channel" loses="choose_scheme-error"
+# Compares the worst channels, not the mean.
+def choose_scheme(x, budget_bits):
+    parts = Parts(quantise_with_granularity, split_outliers, rotate_hadamard, centre_keys, scale_four_over_six)
+    found = {name: cached for name, cached in candidates(x, parts).items() if cached.bits_per_element <= budget_bits}
+    if not found:
+        raise ValueError(f"budget_bits: nothing fits {budget_bits}")
+    return min(found, key=lambda name: channel_error(x, found[name].decoded).max())
+
+
+# %% wrong="choose_scheme" name="median_channel" loses="choose_scheme-error"
+# Compares the median channels, not the mean.
+def choose_scheme(x, budget_bits):
+    parts = Parts(quantise_with_granularity, split_outliers, rotate_hadamard, centre_keys, scale_four_over_six)
+    found = {name: cached for name, cached in candidates(x, parts).items() if cached.bits_per_element <= budget_bits}
+    if not found:
+        raise ValueError(f"budget_bits: nothing fits {budget_bits}")
+    return min(found, key=lambda name: np.median(channel_error(x, found[name].decoded)))
+
+
+# %% wrong="choose_scheme" name="most_bits" loses="choose_scheme-best choose_scheme-error"
 # Takes what uses most of the budget, as if more bits were always better.
 def choose_scheme(x, budget_bits):
     parts = Parts(quantise_with_granularity, split_outliers, rotate_hadamard, centre_keys, scale_four_over_six)
@@ -2048,6 +2195,28 @@ def choose_scheme(x, budget_bits):
     if not found:
         raise ValueError(f"budget_bits: nothing fits {budget_bits}")
     return min(found, key=lambda name: found[name].bits_per_element)
+
+
+# %% wrong="choose_scheme" name="whole_bits" loses="choose_scheme-best"
+# Counts the codes and forgets the metadata, by cutting the bits down to a whole number.
+def choose_scheme(x, budget_bits):
+    parts = Parts(quantise_with_granularity, split_outliers, rotate_hadamard, centre_keys, scale_four_over_six)
+    found = {
+        name: cached for name, cached in candidates(x, parts).items() if int(cached.bits_per_element) <= budget_bits
+    }
+    if not found:
+        raise ValueError(f"budget_bits: nothing fits {budget_bits}")
+    return min(found, key=lambda name: channel_error(x, found[name].decoded).mean())
+
+
+# %% wrong="choose_scheme" name="error_times_bits" loses="choose_scheme-best"
+# Weighs the error by the bits, though all that fits is affordable.
+def choose_scheme(x, budget_bits):
+    parts = Parts(quantise_with_granularity, split_outliers, rotate_hadamard, centre_keys, scale_four_over_six)
+    found = {name: cached for name, cached in candidates(x, parts).items() if cached.bits_per_element <= budget_bits}
+    if not found:
+        raise ValueError(f"budget_bits: nothing fits {budget_bits}")
+    return min(found, key=lambda name: channel_error(x, found[name].decoded).mean() * found[name].bits_per_element)
 
 
 # %% wrong="choose_scheme" name="always_the_same" loses="choose_scheme-best choose_scheme-error choose_scheme-budget"
