@@ -1,0 +1,42 @@
+"""CUDA C kernels with or without a GPU: the same source, the same call.
+
+    kernel = RawKernel(code, "scale")
+    x = xp.arange(1000, dtype=xp.float32)
+    kernel((4,), (256,), (x, np.float32(2), np.int32(1000)))
+
+Where a GPU works CuPy runs the kernel. Elsewhere NVIDIA's compiler checks the source, if it is installed, and the
+kernel runs on the CPU: every access to memory is checked, and an error names line, thread and array element.
+
+What differs on the CPU: no inline PTX, tensor cores, cooperative groups, textures or libcu++. Products and sums are
+not fused, so compare sums of products within a tolerance. Blocks run one after another. A lock or a flag orders
+accesses only together with __threadfence(), as CUDA's rules have it; without one the access it guards is called a race.
+"""
+
+from typing import Any
+
+from labkit.cuda.errors import CompileError, CudaError, Fault, KernelError, LaunchError, MissingToolError, RunnerError
+from labkit.cuda.gpu import array_module, asnumpy, what_runs_here
+from labkit.cuda.kernels import RawKernel, RawModule
+from labkit.cuda.traffic import Counts, LineTraffic, TrafficReport, draw_traffic
+
+__all__ = [
+    "CompileError",
+    "Counts",
+    "CudaError",
+    "Fault",
+    "KernelError",
+    "LaunchError",
+    "LineTraffic",
+    "MissingToolError",
+    "RawKernel",
+    "RawModule",
+    "RunnerError",
+    "TrafficReport",
+    "asnumpy",
+    "draw_traffic",
+    "what_runs_here",
+    "xp",
+]
+
+xp: Any = array_module()
+"""CuPy where a GPU works, else NumPy: make a kernel's arrays with it."""

@@ -1,0 +1,25 @@
+// CUDA's keywords, in the words of an ordinary C++ compiler.
+#pragma once
+#define __CUDACC_RTC__ 1
+#define __CUDA_ARCH__ 800
+#define LABKIT_CPU_RUN 1
+
+#define __global__ __attribute__((noinline))
+#define __device__
+#define __host__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __align__(bytes) __attribute__((aligned(bytes)))
+
+// All static shared variables stand side by side in one section, so that the runner finds them and can reset them.
+#define __shared__ static __attribute__((section("labkit_shared")))
+
+// For our own functions: their accesses are not the kernel's.
+#define LABKIT_UNCHECKED __attribute__((no_sanitize_thread, no_sanitize_undefined))
+
+typedef __SIZE_TYPE__ size_t;
+typedef __PTRDIFF_TYPE__ ptrdiff_t;

@@ -1,0 +1,256 @@
+"""The runner's report in words: what went wrong, in which thread, at which element and line, and what to do next."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from labkit.cuda.arguments import Arguments, call_it, passed_as
+from labkit.cuda.errors import Fault, LaunchError
+from labkit.cuda.places import element, lines_of, name_of_shared, shared_variables
+from labkit.cuda.source import quote, shared_arrays_of
+
+Said = dict[str, Any]
+"""One fault as the runner reports it."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a message needs beside the report: the source, the library, the arguments and the block's shape."""
+
+    code: str
+    library: Path
+    arguments: Arguments
+    block: tuple[int, int, int]
+    lines: dict[int, int | None]
+
+    def line(self, said: Said, code: str = "code") -> int | None:
+        """Return the line of a fault, which is reported as such or as an instruction."""
+        return said["line"] if "line" in said else self.lines.get(said.get(code, 0))
+
+    def at(self, line: int | None) -> str:
+        """Quote a line of the source."""
+        return quote(self.code, line)
+
+
+def faults_of(report: Said, code: str, library: Path, arguments: Arguments, block: tuple[int, int, int]) -> tuple[Fault, ...]:
+    """Put every fault of a report in words; races that only write an equal value are none."""
+    found = [said for said in report["faults"] if said["kind"] != "same_value_race"]
+    codes = [said[key] for said in found for key in ("code", "other_code") if key in said]
+    codes += [one for said in found for one in said.get("codes", [])]
+    scene = Scene(code, library, arguments, block, lines_of(library, codes))
+    return tuple(_fault(scene, said) for said in found)
+
+
+def refusal(report: Said, arguments: Arguments) -> LaunchError:
+    """Put in words why the runner did not begin."""
+    said = report["faults"][0]
+    if said["reason"] == "shared":
+        total = said["static"] + said["dynamic"]
+        return LaunchError(
+            "launch",
+            f"shared memory: expected at most {said['limit']} bytes for a block, got {total}: "
+            f"{said['static']} in __shared__ variables and {said['dynamic']} by shared_mem=.\n"
+            "  Use smaller tiles, or set kernel.max_dynamic_shared_size_bytes as CuPy has it.",
+        )
+    if said["reason"] == "count":
+        return LaunchError("argument", _wrong_count(said["position"], arguments))
+    position = said["position"]
+    text = f"{call_it(position, arguments.names)}: expected {_expected(said)}, got {_got(arguments.values[position])}."
+    return LaunchError("argument", f"{text}\n  {_remedy(said)}")
+
+
+def _wrong_count(expected: int, arguments: Arguments) -> str:
+    names = f" ({', '.join(arguments.names)})" if arguments.names else ""
+    return f"args: expected {expected} arguments{names}, got {len(arguments.values)}.\n  args is a tuple: one argument is (x,), with the comma."
+
+
+def _expected(said: Said) -> str:
+    number = {"f": "floating point number", "i": "integer", "s": "structure", "v": "byte"}
+    if said["parameter_kind"] == "p":
+        return f"an array of {said['pointee_size']}-byte {number[said['pointee_kind']]}s"
+    return f"a {said['parameter_size']}-byte {number[said['parameter_kind']]}"
+
+
+def _got(value: Any) -> str:
+    return f"an array of {value.dtype}" if isinstance(value, np.ndarray) else passed_as(value)
+
+
+_NUMPY_NAMES: Final = {("f", 4): "float32", ("f", 8): "float64", ("i", 1): "int8", ("i", 2): "int16", ("i", 4): "int32", ("i", 8): "int64"}
+
+
+def _remedy(said: Said) -> str:
+    if said["parameter_kind"] == "p":
+        name = _NUMPY_NAMES.get((said["pointee_kind"], said["pointee_size"]), "the kernel's type")
+        return f"Convert it with .astype(xp.{name}), or .view(…) if the bytes are meant as they are."
+    name = _NUMPY_NAMES.get((said["parameter_kind"], said["parameter_size"]), "")
+    return f"Write np.{name}(…): a Python float is 8 bytes." if said["parameter_kind"] == "f" else f"Write np.{name}(…)."
+
+
+def _who(said: Said, prefix: str = "") -> str:
+    thread = ", ".join(map(str, said[prefix + "thread"]))
+    return f"thread ({thread}) of block ({', '.join(map(str, said[prefix + 'block']))})"
+
+
+def _place(scene: Scene, said: Said) -> str:
+    """Name the element of an array that a fault is at."""
+    if said["space"] == "shared":
+        return name_of_shared(shared_variables(scene.library), shared_arrays_of(scene.code), said["offset"])
+    if said["space"] == "dynamic":
+        dynamic = next((array for array in shared_arrays_of(scene.code).values() if array.extents == ("",)), None)
+        return element(dynamic.name if dynamic else "dynamic shared memory", dynamic, said["bytes"], said["offset"])
+    position, offset = scene.arguments.array_at(said["region"], said["offset"])
+    return f"{scene.arguments.name(position)}[{offset // scene.arguments.values[position].itemsize}]"
+
+
+def _extent(scene: Scene, said: Said) -> str:
+    """Say how long the array is that an access missed."""
+    if said["space"] == "global":
+        position, _ = scene.arguments.array_at(said["region"], said["offset"])
+        array = scene.arguments.values[position]
+        return f"{scene.arguments.name(position)} has {array.size} elements of {array.dtype}"
+    what = "the launch gives shared_mem=" if said["space"] == "dynamic" else "the block's __shared__ variables have "
+    return f"{what}{said['bytes']} bytes"
+
+
+def _out_of_bounds(scene: Scene, said: Said) -> str:
+    if said["space"] == "declared":
+        return f"{_who(said)} uses index {said['index']} of an array declared as {said['type']}"
+    return f"{_who(said)} {said.get('verb', 'touches')} {_place(scene, said)}, but {_extent(scene, said)}"
+
+
+def _race(scene: Scene, said: Said) -> str:
+    sides = [(said["verb"], _who(said), scene.line(said)), (said["other_verb"], _who(said, "other_"), scene.line(said, "other_code"))]
+    sides.sort(key=lambda side: side[2] or 0)
+    text = "\n".join(f"  {who} {verb} it at\n  {scene.at(line)}" for verb, who, line in sides)
+    across = said["block"] != said["other_block"]
+    remedy = (
+        "Blocks run in any order: only __threadfence() and then an atomic order one block's writes before another's reads."
+        if across
+        else "Nothing orders the two: a __syncthreads() between them, or __syncwarp() within a warp, would."
+    )
+    return f"{_place(scene, said)} is used by two threads at once\n{text}\n  {remedy}"
+
+
+def _uninitialised(scene: Scene, said: Said) -> str:
+    return f"{_who(said)} reads {_place(scene, said)} before any thread of the block has written it"
+
+
+def _misaligned(scene: Scene, said: Said) -> str:
+    place = f"{_place(scene, said)}, " if "space" in said else "an address "
+    if "alignment" in said:
+        return f"{_who(said)} uses a {said['type']} at {place}which is no multiple of {said['alignment']} bytes"
+    return f"{_who(said)} {said['verb']} {said['size']} bytes at {place}which is no multiple of {said['size']} bytes"
+
+
+def _bad_pointer(scene: Scene, said: Said) -> str:
+    verb = said.get("verb", "touches")
+    if said.get("target") == "null":
+        return f"{_who(said)} {verb} address {said['address']}, which is a null pointer or an offset from one"
+    if said.get("target") == "local":
+        return f"{_who(said)} {verb} a local variable of another thread, or one that is gone"
+    return f"{_who(said)} {verb} an address that no array is near"
+
+
+def _read_only(scene: Scene, said: Said) -> str:
+    return f"{_who(said)} {said['verb']} {_place(scene, said)}, but the kernel takes that array as a pointer to const"
+
+
+def _barrier(scene: Scene, said: Said) -> str:
+    block = ", ".join(map(str, said["block"]))
+    groups = "".join(f"\n  {_group(scene, group)}" for group in said["groups"])
+    what = "a warp call waits for lanes that never make it" if said["kind"] == "deadlock" else "not all threads reach the same barrier"
+    return f"in block ({block}) {what}{groups}"
+
+
+def _group(scene: Scene, group: Said) -> str:
+    n = group["threads"]
+    first, last = (_index_in_block(scene.block, group[key]) for key in ("first", "last"))
+    who = f"thread {first}" if n == 1 else f"{n} threads, {first} to {last},"
+    if group["state"] == "finished":
+        return f"{who} {'has' if n == 1 else 'have'} finished"
+    mask = f" with mask 0x{group['mask']:08x}" if "mask" in group else ""
+    return f"{who} {'waits' if n == 1 else 'wait'} in {group['state']}{mask} at\n  {scene.at(group['line'])}"
+
+
+def _index_in_block(block: tuple[int, int, int], number: int) -> str:
+    return f"({number % block[0]}, {number // block[0] % block[1]}, {number // (block[0] * block[1])})"
+
+
+def _warp_call(scene: Scene, said: Said) -> str:
+    if "own_lane" in said:
+        return f"{_who(said)} calls {said['operation']} with mask 0x{said['mask']:08x}, which lacks its own lane {said['own_lane']}"
+    return f"{_who(said)} gets its value in {said['operation']} from lane {said['lane']}, which does not take part"
+
+
+def _shift(scene: Scene, said: Said) -> str:
+    return f"{_who(said)} shifts a {said['type']} by {said['by']}: the result is undefined from its width on"
+
+
+def _float_to_integer(scene: Scene, said: Said) -> str:
+    return f"{_who(said)} converts a number that the integer type cannot hold: clamp it first, or use __float2int_rn"
+
+
+def _stack_overflow(scene: Scene, said: Said) -> str:
+    return f"{_who(said)} uses more than {said['limit']} bytes of local memory: recursion, or a large local array"
+
+
+def _assertion(scene: Scene, said: Said) -> str:
+    return f"{_who(said)} finds assert({said['condition']}) false"
+
+
+def _time_limit(scene: Scene, said: Said) -> str:
+    who = _who(said) if "thread" in said else "the launch"
+    return f"{who} still ran when the time limit was over: an endless loop, or a launch too large for limit_s="
+
+
+def _says(text: str) -> Callable[[Scene, Said], str]:
+    return lambda scene, said: f"{_who(said)} {text}"
+
+
+_WORDS: Final[dict[str, tuple[str, Callable[[Scene, Said], str]]]] = {
+    "out_of_bounds": ("Out of bounds", _out_of_bounds),
+    "race": ("Race", _race),
+    "uninitialised": ("Uninitialised", _uninitialised),
+    "misaligned": ("Misaligned", _misaligned),
+    "bad_pointer": ("Bad pointer", _bad_pointer),
+    "read_only": ("Read only", _read_only),
+    "barrier": ("Barrier", _barrier),
+    "deadlock": ("Deadlock", _barrier),
+    "warp_call": ("Warp call", _warp_call),
+    "shift": ("Undefined shift", _shift),
+    "float_to_integer": ("Float to integer", _float_to_integer),
+    "division_by_zero": ("Division by zero", _says("divides an integer by zero")),
+    "stack_overflow": ("Stack overflow", _stack_overflow),
+    "assertion": ("Assertion", _assertion),
+    "trap": ("Trap", _says("stops the kernel")),
+    "missing_return": ("Missing return", _says("reaches the end of a function that must return a value")),
+    "time_limit": ("Time limit", _time_limit),
+}
+_QUOTES_LINES_ITSELF: Final = {"race", "barrier", "deadlock"}
+
+
+def _fault(scene: Scene, said: Said) -> Fault:
+    kind = said["kind"]
+    title, words = _WORDS[kind]
+    line, other = _lines(scene, said)
+    text = f"{title}: {words(scene, said)}"
+    if kind not in _QUOTES_LINES_ITSELF:
+        text += f"\n{scene.at(line)}"
+    if said["count"] > 1:
+        text += f"\n  The same happens {said['count'] - 1} more times."
+    return Fault(kind, line, text, other)
+
+
+def _lines(scene: Scene, said: Said) -> tuple[int | None, int | None]:
+    """Return the line that a fault is named by, and the second one of a race."""
+    if said["kind"] == "race":
+        first, second = sorted((scene.line(said), scene.line(said, "other_code")), key=lambda line: line or 0)
+        return first, second
+    if "groups" in said:
+        return next((group["line"] for group in said["groups"] if group["line"]), None), None
+    if "codes" in said:
+        return min((line for code in said["codes"] if (line := scene.lines.get(code))), default=None), None
+    return scene.line(said), None

@@ -1,0 +1,136 @@
+"""The child process that runs a launch: a task in, arrays through a file without a name, a report out.
+
+The child is no sandbox: a kernel runs there with this user's rights, as a program of the student's own does. What it
+shields is this process, from a kernel that crashes or never ends.
+"""
+
+import contextlib
+import json
+import mmap
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+
+from labkit.cuda import build
+from labkit.cuda.arguments import Arguments
+from labkit.cuda.errors import RunnerError
+
+SHARED_MEMORY_BYTES: Final = 48 * 1024
+"""Of a block that does not ask for more, as on a GPU."""
+
+_WALL_FACTOR, _WALL_EXTRA_S = 20.0, 60.0
+"""The limit is processor time; a child that gets none, or sleeps, is ended after so much more of the clock's."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that one launch is told."""
+
+    library: Path
+    entry: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_mem: int
+    max_shared: int
+    order: int
+    limit_s: float
+    checked: bool
+
+
+def run(task: Task, arguments: Arguments) -> dict[str, Any]:
+    """Run the launch and return the runner's report; the arrays change only if it ended well."""
+    program = build.runner()
+    with _shared_file() as data, _shared_file() as report:
+        size = max(1, sum(stretch.pages for stretch in arguments.stretches))
+        data.truncate(size)
+        with mmap.mmap(data.fileno(), size) as memory:
+            _copy_in(arguments, memory)
+            _run_child(program, _task_text(task, arguments, data.fileno(), report.fileno()), task.limit_s, (data.fileno(), report.fileno()))
+            said = _read_report(report)
+            if said["status"] == "ok":
+                _copy_out(arguments, memory)
+    return said
+
+
+def _task_text(task: Task, arguments: Arguments, data: int, report: int) -> bytes:
+    lines = [
+        f"library {task.library}",
+        f"entry {task.entry}",
+        f"data {data}",
+        f"report {report}",
+        "grid {} {} {}".format(*task.grid),
+        "block {} {} {}".format(*task.block),
+        f"shared {task.shared_mem}",
+        f"max_shared {task.max_shared}",
+        f"order {task.order}",
+        f"limit {task.limit_s}",
+        f"checked {int(task.checked)}",
+        *(f"memory {stretch.file_offset} {stretch.n_bytes} {stretch.element_bytes}" for stretch in arguments.stretches),
+        *arguments.lines,
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+@contextlib.contextmanager
+def _shared_file() -> Iterator[IO[bytes]]:
+    """Open a file in memory, where there is such a folder, that only this process and its child can reach."""
+    folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryFile(dir=folder) as file:
+        yield file
+
+
+def _copy_in(arguments: Arguments, memory: mmap.mmap) -> None:
+    for array, place in _places(arguments, memory):
+        place[:] = array.reshape(-1).view(np.uint8)
+
+
+def _copy_out(arguments: Arguments, memory: mmap.mmap) -> None:
+    for array, place in _places(arguments, memory):
+        if array.flags.writeable:
+            array.reshape(-1).view(np.uint8)[:] = place
+
+
+def _places(arguments: Arguments, memory: mmap.mmap) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+    """Give each array with its bytes in the file, both flat."""
+    for value, line in zip(arguments.values, arguments.lines, strict=True):
+        if not isinstance(value, np.ndarray) or value.nbytes == 0:
+            continue
+        number, offset = (int(word) for word in line.split()[1:3])
+        start = arguments.stretches[number].body_offset + offset
+        yield value, np.frombuffer(memory, np.uint8, value.nbytes, start)
+
+
+def _run_child(program: Path, task: bytes, limit_s: float, descriptors: tuple[int, ...]) -> None:
+    """Run the child to its end; what the kernel prints is printed here."""
+    with subprocess.Popen(
+        [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=descriptors, close_fds=True
+    ) as child:
+        try:
+            printed, complaint = child.communicate(task, timeout=limit_s * _WALL_FACTOR + _WALL_EXTRA_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            raise RunnerError(f"the runner got no processor time for {limit_s:g} s of work; try again on a machine that is less busy") from None
+    if printed:
+        sys.stdout.write(printed.decode(errors="replace"))
+        sys.stdout.flush()
+    if child.returncode != 0:
+        said = complaint.decode(errors="replace").strip()
+        raise RunnerError(f"the runner ended with status {child.returncode}: {said or 'it said nothing'}")
+
+
+def _read_report(report: IO[bytes]) -> dict[str, Any]:
+    report.seek(0)
+    try:
+        said = json.loads(report.read())
+    except ValueError:
+        raise RunnerError("the runner ended without a report") from None
+    if not isinstance(said, dict):
+        raise RunnerError("the runner's report is not an object")
+    return said

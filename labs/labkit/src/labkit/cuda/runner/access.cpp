@@ -1,0 +1,130 @@
+#include "access.h"
+
+#include "memory.h"
+#include "report.h"
+#include "scheduler.h"
+#include "traffic.h"
+
+static const uintptr_t null_page = 4096;
+static const unsigned spins_before_yield = 10000;
+
+void describe_bad_place(Json& body, uintptr_t address) {
+    if (Region* region = region_near(address)) describe_place(body, *region, address);
+}
+
+static const char* kind_of_bad_address(const Access& access) {
+    if (access.address < null_page) return "bad_pointer";
+    if (owner_of_stack(access.address)) return "bad_pointer";
+    return region_near(access.address) ? "out_of_bounds" : "bad_pointer";
+}
+
+static Json body_of(const Access& access) {
+    Json body = where_now();
+    body.number("code", access.code).number("size", access.size).text("verb", access.is_atomic ? "updates" : access.is_write ? "writes" : "reads");
+    return body;
+}
+
+void report_bad_address(const Access& access) {
+    finish_pending_write();
+    Json body = body_of(access);
+    if (access.address < null_page) {
+        body.text("target", "null").number("address", (long long)access.address);
+    } else if (owner_of_stack(access.address)) {
+        body.text("target", "local");
+    } else {
+        describe_bad_place(body, access.address);
+    }
+    report_fault(kind_of_bad_address(access), access.code, 0, body);
+    finish_launch("fault");
+}
+
+[[noreturn]] static void report_at(const char* kind, const Region& region, const Access& access) {
+    finish_pending_write();
+    Json body = body_of(access);
+    describe_place(body, region, access.address);
+    report_fault(kind, access.code, 0, body);
+    finish_launch("fault");
+}
+
+static void let_others_run_at_times() {
+    if (++current->spins < spins_before_yield) return;
+    current->spins = 0;
+    yield_to_others();
+}
+
+static inline void check_in_region(Region& region, const Access& access, bool must_align) {
+    if (must_align && (access.address & (access.size - 1))) report_at("misaligned", region, access);
+    if (access.is_write && region.read_only) report_at("read_only", region, access);
+    region.shadow.touch(region, access);
+    count_access(access, region.shared);
+}
+
+static inline __attribute__((always_inline)) void check(const Access& access, bool must_align = true) {
+    if (access.address - (uintptr_t)current->stack < stack_bytes) return;  // a local variable
+    finish_pending_write();
+    Region* region = region_near(access.address);
+    if (region && access.address >= region->low && access.address + access.size <= region->high) {
+        check_in_region(*region, access, must_align);
+    } else if (region || !is_in_module(access.address)) {  // in the module are __device__ and __constant__ variables
+        report_bad_address(access);
+    }
+}
+
+static void check_range(const void* address, size_t bytes, bool is_write, uint32_t code) {
+    for (size_t i = 0; i < bytes; ++i) check({(uintptr_t)address + i, 1, is_write, false, code});
+}
+
+// A flag in global memory that one thread sets and another waits for: volatile, and with fences as good as an atomic.
+// In shared memory volatile orders nothing, and reductions that rely on it are wrong.
+static bool acts_as_atomic(uintptr_t address) {
+    Region* region = region_near(address);
+    return region && !region->shared;
+}
+
+static void check_volatile(uintptr_t address, int size, bool is_write, uint32_t code) {
+    bool atomic = acts_as_atomic(address);
+    if (atomic) pass_atomic(address);
+    check({address, size, is_write, atomic, code});
+    let_others_run_at_times();
+}
+
+extern "C" void labkit_atomic(const void* address, int size) {
+    let_others_run_at_times();
+    if (!launch.checked) return;
+    pass_atomic((uintptr_t)address);
+    check({(uintptr_t)address, size, true, true, code_offset(__builtin_return_address(0))});
+}
+
+extern "C" void labkit_yield() { yield_to_others(); }
+
+// The compiler puts these calls in front of each access, for a race detector that we stand in for.
+#define HERE code_offset(__builtin_return_address(0))
+#define ACCESS_CALLS(size)                                                                                        \
+    extern "C" void __tsan_read##size(void* p) { check({(uintptr_t)p, size, false, false, HERE}); }               \
+    extern "C" void __tsan_write##size(void* p) { check({(uintptr_t)p, size, true, false, HERE}); }               \
+    extern "C" void __tsan_unaligned_read##size(void* p) { check({(uintptr_t)p, size, false, false, HERE}, false); }  \
+    extern "C" void __tsan_unaligned_write##size(void* p) { check({(uintptr_t)p, size, true, false, HERE}, false); }  \
+    extern "C" void __tsan_volatile_read##size(void* p) { check_volatile((uintptr_t)p, size, false, HERE); }      \
+    extern "C" void __tsan_volatile_write##size(void* p) { check_volatile((uintptr_t)p, size, true, HERE); }
+ACCESS_CALLS(1)
+ACCESS_CALLS(2)
+ACCESS_CALLS(4)
+ACCESS_CALLS(8)
+ACCESS_CALLS(16)
+extern "C" void __tsan_read_range(void* p, size_t bytes) { check_range(p, bytes, false, HERE); }
+extern "C" void __tsan_write_range(void* p, size_t bytes) { check_range(p, bytes, true, HERE); }
+extern "C" void __tsan_init() {}
+extern "C" void __tsan_func_entry(void*) {}
+extern "C" void __tsan_func_exit() {}
+
+extern "C" void labkit_copy(void* to, const void* from, size_t bytes) {
+    if (launch.checked) {
+        check_range(from, bytes, false, HERE);
+        check_range(to, bytes, true, HERE);
+    }
+    __builtin_memmove(to, from, bytes);
+}
+extern "C" void labkit_fill(void* to, int value, size_t bytes) {
+    if (launch.checked) check_range(to, bytes, true, HERE);
+    __builtin_memset(to, value, bytes);
+}

@@ -1,0 +1,170 @@
+#include "clocks.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+uint32_t phase = 0, first_phase_of_block = 0;
+
+namespace {
+
+struct StartedBlock {
+    uint32_t first_phase;
+    Index3 index;
+};
+std::vector<StartedBlock> blocks;
+
+// For each phase in which a thread fenced: the tick of each thread's last fence there.
+std::unordered_map<uint32_t, std::vector<uint32_t>> fences;
+bool any_fence = false;
+
+// One atomic by a thread that had fenced before.
+struct Release {
+    uint32_t first_phase_of_block, phase;
+    uint32_t thread;
+    Moment fence;
+    std::vector<uint32_t> known_ticks;  // of the lanes of its warp, if they met at a __syncwarp
+    std::vector<Acquired> acquired;  // what its thread had learnt itself
+};
+typedef std::vector<Release> History;  // of one place, in order
+std::unordered_map<uintptr_t, History> histories;
+
+void learn(std::vector<Acquired>& all, const Acquired& more) {
+    for (Acquired& known : all) {
+        if (known.place == more.place) {
+            known.length = std::max(known.length, more.length);
+            return;
+        }
+    }
+    all.push_back(more);
+}
+
+bool fenced_before_barrier(const Release& release, const Record& record) {
+    for (uint32_t p = record.phase; p < release.phase; ++p) {
+        auto found = fences.find(p);
+        if (found == fences.end()) continue;
+        uint32_t tick = found->second[record.thread];
+        if (tick && (p > record.phase || tick >= record.tick)) return true;
+    }
+    return false;
+}
+
+bool covers(const Release& release, const Record& record) {
+    if (release.first_phase_of_block > record.phase || release.phase < record.phase) return false;
+    if (record.phase < release.fence.phase) return true;
+    if (record.phase == release.fence.phase) {
+        if (record.thread == release.thread && record.tick <= release.fence.tick) return true;
+        bool same_warp = record.thread / warp_lanes == release.thread / warp_lanes;
+        if (!release.known_ticks.empty() && same_warp && record.tick <= release.known_ticks[record.thread % warp_lanes]) return true;
+    }
+    return fenced_before_barrier(release, record);
+}
+
+// Follow what was learnt at each place, and what those who released there had learnt before.
+bool is_known(const std::vector<Acquired>& acquired, const Record& record, std::vector<Acquired>& visited) {
+    for (const Acquired& known : acquired) {
+        uint32_t seen = 0;
+        for (const Acquired& v : visited) {
+            if (v.place == known.place) seen = std::max(seen, v.length);
+        }
+        if (known.length <= seen) continue;
+        learn(visited, known);
+        const History& history = histories[known.place];
+        for (uint32_t i = known.length; i-- > seen;) {
+            if (covers(history[i], record) || is_known(history[i].acquired, record, visited)) return true;
+        }
+    }
+    return false;
+}
+
+// What every thread of the block knows after a barrier.
+std::vector<Acquired> acquired_by_all() {
+    std::vector<Acquired> all;
+    for (const Thread& thread : launch.threads) {
+        for (const Acquired& known : thread.acquired) learn(all, known);
+    }
+    return all;
+}
+
+}  // namespace
+
+void start_clocks_of_block() {
+    ++phase;
+    first_phase_of_block = phase;
+    blocks.push_back({phase, launch.block_index});
+    if (!any_fence) return;
+    for (Thread& thread : launch.threads) {
+        thread.fence = Moment();
+        thread.acquired.clear();
+    }
+}
+
+void pass_barrier() {
+    ++phase;
+    if (!any_fence) return;
+    std::vector<Acquired> all = acquired_by_all();
+    for (Thread& thread : launch.threads) thread.acquired = all;
+}
+
+void pass_syncwarp(Thread* const* lanes) {
+    uint32_t joined[warp_lanes] = {};
+    std::vector<Acquired> acquired;
+    for (int lane = 0; lane < warp_lanes; ++lane) {
+        if (!lanes[lane]) continue;
+        const Thread& thread = *lanes[lane];
+        if (thread.known_phase == phase) {
+            for (int k = 0; k < warp_lanes; ++k) joined[k] = std::max(joined[k], thread.known_ticks[k]);
+        }
+        joined[lane] = std::max(joined[lane], thread.tick);
+        for (const Acquired& known : thread.acquired) learn(acquired, known);
+    }
+    for (int lane = 0; lane < warp_lanes; ++lane) {
+        if (!lanes[lane]) continue;
+        Thread& thread = *lanes[lane];
+        thread.known_phase = phase;
+        std::copy(joined, joined + warp_lanes, thread.known_ticks);
+        thread.acquired = acquired;
+        ++thread.tick;
+    }
+}
+
+extern "C" void labkit_fence() {
+    if (!launch.checked) return;
+    any_fence = true;
+    current->fence = {phase, current->tick};
+    auto& ticks = fences[phase];
+    ticks.resize(launch.n_threads);
+    ticks[current->index] = current->tick++;
+}
+
+static bool is_same_release(const Release& last) {
+    bool same_fence = last.fence.phase == current->fence.phase && last.fence.tick == current->fence.tick;
+    return (int)last.thread == current->index && last.phase == phase && same_fence;
+}
+
+void pass_atomic(uintptr_t place) {
+    if (!any_fence) return;
+    History& history = histories[place];
+    if (!history.empty()) learn(current->acquired, {place, (uint32_t)history.size()});
+    if (!history.empty() && is_same_release(history.back())) return;  // spinning on a lock adds nothing
+    Release release{first_phase_of_block, phase, (uint32_t)current->index, current->fence, {}, current->acquired};
+    if (current->known_phase == current->fence.phase && current->known_phase > 0) {
+        release.known_ticks.assign(current->known_ticks, current->known_ticks + warp_lanes);
+    }
+    history.push_back(std::move(release));
+}
+
+bool is_ordered_by_calls(const Record& record) {
+    bool same_block = record.phase >= first_phase_of_block;
+    bool same_warp = (int)record.thread / warp_lanes == current->warp;
+    if (same_block && same_warp && current->known_phase == phase && record.tick <= current->known_ticks[record.thread % warp_lanes]) {
+        return true;
+    }
+    if (!any_fence) return false;
+    std::vector<Acquired> visited;
+    return is_known(current->acquired, record, visited);
+}
+
+Index3 block_of_phase(uint32_t of) {
+    auto later = std::upper_bound(blocks.begin(), blocks.end(), of, [](uint32_t p, const StartedBlock& b) { return p < b.first_phase; });
+    return (later - 1)->index;
+}

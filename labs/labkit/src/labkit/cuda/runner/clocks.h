@@ -1,0 +1,40 @@
+// Who knows what: the order between accesses of different threads.
+//
+// Time is counted in *phases*, the stretches between two barriers of a block, numbered through the whole launch, and in
+// *ticks* of a thread within them. Of two accesses by different threads of a block, the earlier one is ordered before
+// the later if a barrier lies between them (its phase is over), if both threads met at a __syncwarp since, or if the
+// first thread executed __threadfence() and then an atomic at a place where the second, or one it met at a
+// barrier, executed an atomic later. Between blocks there is only the last way.
+//
+// Two leniencies, so that no correct kernel is accused: an atomic that sees a release needs no fence of its own behind
+// it, and a fence in front of a barrier counts for atomics that another thread executes behind the barrier.
+#pragma once
+#include "launch.h"
+
+// What the shadow remembers of an access.
+struct Record {
+    uint32_t phase = 0;  // 0: none
+    uint32_t tick = 0;
+    uint32_t code : 21, thread : 10, atomic : 1;
+    Record() : code(0), thread(0), atomic(0) {}
+};
+const uint32_t max_code_bytes = 1u << 21;
+
+extern uint32_t phase;                 // now
+extern uint32_t first_phase_of_block;  // of the block that runs
+
+void start_clocks_of_block();
+void pass_barrier();
+void pass_syncwarp(Thread* const* lanes);  // one for each lane; null where a lane takes no part
+void pass_atomic(uintptr_t place);
+
+// Is the record, of this block or an earlier one, before everything that the current thread does now?
+// The common answers are given at once; the rest is looked up.
+bool is_ordered_by_calls(const Record& record);
+inline bool is_ordered(const Record& record) {
+    if (record.phase >= first_phase_of_block && (record.phase < phase || (int)record.thread == current->index)) return true;
+    return is_ordered_by_calls(record);
+}
+
+// The block in which a phase was.
+Index3 block_of_phase(uint32_t of);

@@ -1,0 +1,97 @@
+#include "faults.h"
+
+#include <signal.h>
+#include <sys/time.h>
+#include <ucontext.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "access.h"
+#include "memory.h"
+#include "report.h"
+#include "scheduler.h"
+
+static uintptr_t program_counter(const void* context) {
+    const mcontext_t& machine = ((const ucontext_t*)context)->uc_mcontext;
+#if defined(__x86_64__)
+    return (uintptr_t)machine.gregs[REG_RIP];
+#else
+    return (uintptr_t)machine.pc;
+#endif
+}
+
+// As if the instruction had made a call: lines are looked up for the address before.
+static uint32_t code_of(const void* context) {
+    uintptr_t at = program_counter(context);
+    return is_in_module(at) ? code_offset((void*)at) + 1 : 0;
+}
+
+static void on_fault(int signal, siginfo_t* information, void* context) {
+    if (!current) give_up("the runner itself failed with signal " + std::to_string(signal));
+    uintptr_t address = (uintptr_t)information->si_addr;
+    Json body = where_now();
+    body.number("code", code_of(context));
+    const char* kind = "bad_pointer";
+    if (signal == SIGFPE) {
+        kind = "division_by_zero";
+    } else if (signal == SIGILL) {
+        kind = "trap";
+    } else if (address - ((uintptr_t)current->stack - guard_bytes) < guard_bytes) {
+        kind = "stack_overflow";
+        body.number("limit", (long long)stack_bytes);
+    } else if (Region* region = region_near(address)) {
+        kind = "out_of_bounds";
+        describe_place(body, *region, address);
+    } else if (address < 4096) {
+        body.text("target", "null").number("address", (long long)address);
+    }
+    report_fault(kind, 0, 0, body);
+    finish_launch("fault");
+}
+
+// An endless loop has many lines. Look at it many times, and leave it to the reader of the report to name the first.
+static const int n_looks = 100;
+static const int looks_every_us = 1000;
+static std::set<uint32_t> seen_codes;
+
+static void set_timer(double seconds) {
+    itimerval timer{};
+    timer.it_value.tv_sec = (time_t)seconds;
+    timer.it_value.tv_usec = (suseconds_t)((seconds - (double)timer.it_value.tv_sec) * 1e6);
+    setitimer(ITIMER_PROF, &timer, nullptr);
+}
+
+static void on_time_limit(int, siginfo_t*, void* context) {
+    static int looks = 0;
+    if (current) {
+        if (uint32_t code = code_of(context)) seen_codes.insert(code);
+    }
+    if (++looks < n_looks) {
+        set_timer(1e-6 * looks_every_us);
+        return;
+    }
+    Json codes = Json::array();
+    for (uint32_t code : seen_codes) codes.append((long long)code);
+    Json body = current ? where_now() : Json::object();
+    body.raw("codes", codes.str());
+    report_fault("time_limit", 0, 0, body);
+    finish_launch("time_limit");
+}
+
+static void handle(int signal, void (*handler)(int, siginfo_t*, void*)) {
+    struct sigaction action {};
+    action.sa_sigaction = handler;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    sigaction(signal, &action, nullptr);
+}
+
+void catch_faults(double limit_s) {
+    stack_t stack{};
+    stack.ss_size = 1 << 16;
+    stack.ss_sp = malloc(stack.ss_size);
+    sigaltstack(&stack, nullptr);
+    for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) handle(signal, on_fault);
+    handle(SIGPROF, on_time_limit);
+    set_timer(limit_s);
+}

@@ -1,0 +1,80 @@
+// The state of one launch: its threads, where they stand, and what the kernel was given.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "context.h"
+
+struct Index3 {
+    unsigned x, y, z;
+};
+
+const int warp_lanes = 32;
+
+enum class Status : uint8_t { fresh, ready, at_barrier, at_warp_call, finished };
+
+// A call that a thread waits in until the other threads have made it too.
+struct BarrierCall {
+    int operation, predicate, result;
+};
+struct WarpCall {
+    int operation, size, argument, width;
+    unsigned mask;
+    const void* in;
+    void* out;
+};
+
+// A moment of a thread: what it did before is what carries a smaller phase, or the same phase and no later tick.
+struct Moment {
+    uint32_t phase = 0, tick = 0;
+};
+
+// What a thread has learnt of other threads through an atomic: the first `length` releases at one place in memory.
+struct Acquired {
+    uintptr_t place;
+    uint32_t length;
+};
+
+struct Thread {
+    Context context;
+    Status status = Status::fresh;
+    int index = 0;
+    int warp = 0;
+    Index3 position{};
+    char* stack = nullptr;
+    int line = 0;  // of the call it waits in
+    BarrierCall barrier{};
+    WarpCall warp_call{};
+    unsigned spins = 0;  // atomics and volatile reads since it last let others run
+
+    // Order of accesses (clocks.h).
+    uint32_t tick = 1;
+    uint32_t known_phase = 0;              // the phase for which known_ticks holds
+    uint32_t known_ticks[warp_lanes] = {};  // how far it knows each lane of its warp, by __syncwarp
+    Moment fence;
+    std::vector<Acquired> acquired;
+};
+
+struct Launch {
+    Index3 grid{1, 1, 1}, block{1, 1, 1};
+    int n_threads = 1;  // of a block
+    bool checked = false;
+    unsigned long order_seed = 0;
+    double limit_s = 10;
+    void (*enter)(void**) = nullptr;
+    void** arguments = nullptr;
+
+    uintptr_t module_low = 0, module_high = 0;  // where the compiled kernel lies
+    Index3 block_index{};
+    std::vector<Thread> threads;
+    std::vector<int> order;  // in which the threads of a block start
+    std::vector<int> rank;   // the place of each thread in that order
+};
+
+extern Launch launch;
+extern Thread* current;  // the CUDA thread that runs now; none while the runner works between blocks
+
+inline bool is_in_module(uintptr_t address) { return address - launch.module_low < launch.module_high - launch.module_low; }
+
+// Where an instruction lies in the compiled kernel: what a line is found by.
+inline uint32_t code_offset(const void* return_address) { return (uint32_t)((uintptr_t)return_address - launch.module_low); }

@@ -1,0 +1,46 @@
+// Memory that a kernel may use, as regions with exact bounds: each array it was given, the static and the dynamic
+// shared memory of the block. Arrays lie far apart in one arena, so that an address past the end of one is nobody's.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "report.h"
+#include "shadow.h"
+
+struct Region {
+    uintptr_t low = 0, high = 0;
+    int number = -1;  // as outside counts them; -1: shared memory
+    bool read_only = false;
+    bool shared = false;
+    Shadow shadow;
+};
+
+struct Arena {
+    uintptr_t low = 0, size = 0;
+    std::vector<uint16_t> owner;  // the region to which each slot of 64 KiB belongs, guards included
+};
+const int slot_shift = 16;
+
+extern Arena arena;
+extern std::vector<Region> regions;
+extern Region* static_shared;   // its place is in the compiled kernel, not in the arena
+extern Region* dynamic_shared;  // null if the launch asks for none
+
+// A stretch of the file that arrays lie in: one array, or several that overlap.
+struct GlobalMemory {
+    uint64_t file_offset, bytes, element_bytes;
+    bool read_only;
+};
+
+// Map global memory, each stretch at its place in the file, and the shared memory. Afterwards regions[i] is stretch i.
+void lay_out_memory(int file, const std::vector<GlobalMemory>& stretches, char* shared_low, char* shared_high, size_t dynamic_bytes);
+
+// New shared memory for a block: bytes that make NaN and huge integers, so that a value read too early shows.
+void reset_shared_memory();
+
+// The region that an address lies in, or beside; null if it is nowhere near one.
+Region* region_near(uintptr_t address);
+
+// Space, region and offset of an address, for the body of a fault.
+void describe_place(Json& body, const Region& region, uintptr_t address);

@@ -1,0 +1,36 @@
+// Traffic: what each memory instruction of the kernel moves, counted as a GPU counts it, for a warp at a time.
+//
+// Each thread notes its accesses in a log. When the threads of a warp have come as far as one another, their logs
+// are laid side by side: accesses of different lanes by the same instruction, for the same time, are one access of the
+// warp. It costs as many transactions as sectors of 32 bytes are touched in global memory, and as many rounds
+// as the fullest bank of shared memory needs.
+#pragma once
+#include <string>
+
+#include "shadow.h"
+
+const int log_length = 256;
+
+struct LoggedAccess {
+    uint64_t address;
+    uint32_t code;
+    uint8_t size;
+    bool is_write, is_atomic, is_shared;
+};
+struct AccessLog {
+    int length = 0;
+    LoggedAccess accesses[log_length];
+};
+extern std::vector<AccessLog> logs;  // one for each thread of a block; none in an unchecked launch
+
+void start_traffic();
+void make_room_in_log();
+void count_traffic_of_warp(int warp);
+void count_traffic_of_block();
+std::string traffic_as_json();
+
+inline void count_access(const Access& access, bool is_shared) {
+    if (logs[current->index].length == log_length) make_room_in_log();
+    AccessLog& log = logs[current->index];
+    log.accesses[log.length++] = {access.address, access.code, (uint8_t)access.size, access.is_write, access.is_atomic, is_shared};
+}

@@ -1,0 +1,161 @@
+"""The traffic of a launch: what its loads, stores and atomics move, counted as a GPU counts it.
+
+*Accesses* are counted for threads, and for warps: lanes that do the same access at the same time make one access of
+the warp. In global memory it costs one transaction for each sector of 32 bytes that it touches. In shared memory the
+32 banks, each 4 bytes wide, deliver one word each in a round; a *bank conflict* is a round more than the bytes need.
+An access is *partial* if some lanes of its warp take no part in it. That is how divergence is counted here: at the
+memory accesses alone, for a branch around arithmetic leaves no trace on a CPU.
+
+Not counted: local variables, `__constant__` and `__device__` variables, and what caches save.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+
+from labkit.plotting import COLOURS
+
+SECTOR_BYTES: Final = 32
+"""The unit that global memory is moved in. Source: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Accesses of one kind to one memory."""
+
+    thread_accesses: int = 0
+    warp_accesses: int = 0
+    bytes: int = 0
+    """What the threads asked for."""
+    sectors: int = 0
+    """Transactions of 32 bytes with global memory; 0 for shared memory."""
+    bank_conflicts: int = 0
+    """Rounds beyond those that the bytes need; 0 for global memory."""
+    partial: int = 0
+    """Accesses of a warp in which some of its lanes take no part."""
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(Counts)))
+
+    @property
+    def moved_bytes(self) -> int:
+        """Return the bytes that the transactions move, wanted or not."""
+        return self.sectors * SECTOR_BYTES
+
+
+@dataclass(frozen=True)
+class LineTraffic:
+    """The traffic of one line of the source: verb `reads`, `writes` or `updates` (atomics), space `global` or `shared`."""
+
+    line: int | None
+    text: str
+    verb: str
+    space: str
+    counts: Counts
+
+
+@dataclass(frozen=True)
+class TrafficReport:
+    """The traffic of one launch, line by line; the sums are properties."""
+
+    kernel: str
+    n_threads: int
+    lines: tuple[LineTraffic, ...]
+
+    def total(self, space: str, verb: str) -> Counts:
+        """Return the sum of one verb (`reads`, `writes`, `updates`) in one space (`global`, `shared`)."""
+        return sum((line.counts for line in self.lines if line.space == space and line.verb == verb), Counts())
+
+    @property
+    def global_bytes(self) -> int:
+        """Return the bytes asked of global memory, atomics once."""
+        return sum(line.counts.bytes for line in self.lines if line.space == "global")
+
+    @property
+    def global_sectors(self) -> int:
+        """Return the transactions with global memory."""
+        return sum(line.counts.sectors for line in self.lines)
+
+    @property
+    def moved_bytes(self) -> int:
+        """Return the bytes that the transactions with global memory move."""
+        return self.global_sectors * SECTOR_BYTES
+
+    @property
+    def bank_conflicts(self) -> int:
+        """Return the rounds of shared memory beyond those that its bytes need."""
+        return sum(line.counts.bank_conflicts for line in self.lines)
+
+    @property
+    def bytes_per_thread(self) -> float:
+        """Return the bytes of global memory that a thread asks for on average."""
+        return self.global_bytes / self.n_threads
+
+    def __str__(self) -> str:
+        return table(self)
+
+
+def make_report(kernel: str, n_threads: int, said: Iterable[dict[str, Any]], lines: dict[int, int | None], code: str) -> TrafficReport:
+    """Sum the runner's counts, which are for instructions, by lines of the source."""
+    sums: dict[tuple[int, str, str], Counts] = {}
+    for item in said:
+        key = (lines.get(item["code"]) or 0, item["space"], item["verb"])
+        counts = Counts(
+            item["thread_accesses"], item["warp_accesses"], item["bytes"], item["sectors"], item["extra_rounds"], item["partial"]
+        )
+        sums[key] = sums.get(key, Counts()) + counts
+    texts = code.split("\n")
+    rows = (
+        LineTraffic(line or None, texts[line - 1].strip() if line else "", verb, space, counts)
+        for (line, space, verb), counts in sorted(sums.items())
+    )
+    return TrafficReport(kernel, n_threads, tuple(rows))
+
+
+def table(report: TrafficReport) -> str:
+    """Return the report as a table of text: totals, averages for a thread, then each line of the source."""
+    head = f"{'':<16}{'by threads':>12}{'by warps':>11}{'bytes':>14}{'a thread':>10}{'sectors':>10}{'conflicts':>11}{'partial':>9}"
+    rows = [f"traffic of {report.kernel}, {report.n_threads:,} threads", head]
+    for space in ("global", "shared"):
+        for verb in ("reads", "writes", "updates"):
+            counts = report.total(space, verb)
+            if counts.thread_accesses:
+                rows.append(f"{space + ' ' + verb:<16}{_numbers(counts, report.n_threads)}")
+    for line in report.lines:
+        rows.append(f"line {line.line or '?'}: {line.text}")
+        rows.append(f"{'  ' + line.space + ' ' + line.verb:<16}{_numbers(line.counts, report.n_threads)}")
+    return "\n".join(rows)
+
+
+def _numbers(counts: Counts, n_threads: int) -> str:
+    return (
+        f"{counts.thread_accesses:>12,}{counts.warp_accesses:>11,}{counts.bytes:>14,}{counts.bytes / n_threads:>10.4g}"
+        f"{counts.sectors:>10,}{counts.bank_conflicts:>11,}{counts.partial:>9,}"
+    )
+
+
+def draw_traffic(report: TrafficReport, axes: Axes | None = None) -> Axes:
+    """Draw for each line that uses global memory the bytes asked for, and those moved in sectors of 32 bytes."""
+    axes = axes or plt.gca()
+    rows = [line for line in report.lines if line.space == "global"]
+    places = range(len(rows))
+    thickness = 0.36
+    axes.barh([i - thickness / 2 for i in places], [row.counts.bytes for row in rows], thickness, color=COLOURS["exact"], label="asked for")
+    axes.barh(
+        [i + thickness / 2 for i in places],
+        [row.counts.moved_bytes for row in rows],
+        thickness,
+        facecolor="none",
+        edgecolor=COLOURS["e4m3"],
+        hatch="///",
+        label="moved",
+    )
+    axes.set_yticks(list(places), [f"line {row.line or '?'} {row.verb}" for row in rows])
+    axes.invert_yaxis()
+    axes.set(xlabel="global memory (bytes)")
+    axes.grid(axis="y", visible=False)
+    axes.legend()
+    return axes
