@@ -487,7 +487,7 @@ def _softmax(logits):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-# %% wrong="attention_weights" name="root_of_tokens" loses="attention_weights-softmax attention_weights-scaled attention_weights-float64 attention_weights-large attention_weights-visible attend-average"
+# %% wrong="attention_weights" name="root_of_tokens" loses="attention_weights-softmax attention_weights-scaled attention_weights-float64 attention_weights-large attention_weights-visible"
 # Divides by the root of the number of keys.
 def attention_weights(q, keys, is_visible=None):
     _refuse_blind(is_visible)
@@ -589,7 +589,7 @@ def _softmax(logits):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-# %% wrong="attention_weights" name="float16_softmax" loses="attention_weights-softmax attention_weights-scaled attention_weights-float64 attention_weights-visible attend-average"
+# %% wrong="attention_weights" name="float16_softmax" loses="attention_weights-softmax attention_weights-scaled attention_weights-float64 attention_weights-visible"
 # Exponentiates in float16 and returns float64.
 def attention_weights(q, keys, is_visible=None):
     _refuse_blind(is_visible)
@@ -788,7 +788,7 @@ def _softmax(logits):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-# %% wrong="attention_weights" name="over_queries" loses="attention_weights-softmax attention_weights-scaled attention_weights-float64 attention_weights-large attention_weights-visible attention_weights-mask_value attend-average attention_error_sweep-visible"
+# %% wrong="attention_weights" name="over_queries" loses="attention_weights-softmax attention_weights-scaled attention_weights-float64 attention_weights-large attention_weights-visible attention_weights-mask_value predict_output_error-rms attention_error_sweep-visible"
 # The weights of one key add up to 1, not those of one query.
 def attention_weights(q, keys, is_visible=None):
     _refuse_blind(is_visible)
@@ -897,7 +897,7 @@ def attention_weights(q, keys, is_visible=None):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-# %% wrong="attention_weights" name="scales_the_query_itself" loses="output_error_bound-moved output_error_bound-diameter predict_output_error-keys predict_output_error-rms attention_error_sweep-error attention_error_sweep-placements"
+# %% wrong="attention_weights" name="scales_the_query_itself" loses="output_error_bound-moved output_error_bound-diameter output_error_bound-guarantee predict_output_error-keys predict_output_error-rms attention_error_sweep-error attention_error_sweep-placements"
 # Divides the caller's query by √D in place.
 def attention_weights(q, keys, is_visible=None):
     _refuse_blind(is_visible)
@@ -916,7 +916,7 @@ def _softmax(logits):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-# %% wrong="attention_weights" name="causal_always" loses="attention_weights-softmax attention_weights-scaled attention_weights-float64 attention_weights-large attend-average"
+# %% wrong="attention_weights" name="causal_always" loses="attention_weights-softmax attention_weights-scaled attention_weights-float64 attention_weights-large"
 # Without a mask, lets each query see no key after its own place.
 def attention_weights(q, keys, is_visible=None):
     if is_visible is None:
@@ -1113,7 +1113,7 @@ def _refuse_tensor_scale(quantised):
         raise ValueError(f"quantised: a tensor scale of {quantised.tensor_scale}")
 
 
-# %% wrong="error_radius" name="eight_codes" loses="error_radius-signs output_error_bound-guarantee output_error_bound-unbounded"
+# %% wrong="error_radius" name="eight_codes" loses="error_radius-signs output_error_bound-guarantee"
 # Has a table of eight radii and looks all sixteen codes up in it.
 def error_radius(quantised):
     _refuse_tensor_scale(quantised)
@@ -1128,7 +1128,7 @@ def _refuse_tensor_scale(quantised):
         raise ValueError(f"quantised: a tensor scale of {quantised.tensor_scale}")
 
 
-# %% wrong="error_radius" name="in_units_of_s" loses="error_radius-codes error_radius-groups error_radius-small_scales error_radius-top"
+# %% wrong="error_radius" name="in_units_of_s" loses="error_radius-codes error_radius-groups error_radius-small_scales error_radius-top output_error_bound-weights output_error_bound-guarantee"
 # Forgets to multiply by the scale.
 def error_radius(quantised):
     _refuse_tensor_scale(quantised)
@@ -1143,7 +1143,7 @@ def _refuse_tensor_scale(quantised):
         raise ValueError(f"quantised: a tensor scale of {quantised.tensor_scale}")
 
 
-# %% wrong="error_radius" name="tiled" loses="error_radius-groups"
+# %% wrong="error_radius" name="tiled" loses="error_radius-groups logit_error_bound-unbounded"
 # Lays the scales of a row side by side, not each over its own group.
 def error_radius(quantised):
     _refuse_tensor_scale(quantised)
@@ -1260,7 +1260,7 @@ def _refuse_tensor_scale(quantised):
         raise ValueError(f"quantised: a tensor scale of {quantised.tensor_scale}")
 
 
-# %% wrong="error_radius" name="whole_group_unbounded" loses="error_radius-top"
+# %% wrong="error_radius" name="whole_group_unbounded" loses="error_radius-top logit_error_bound-unbounded"
 # Under 448 knows nothing of any code.
 def error_radius(quantised):
     _refuse_tensor_scale(quantised)
@@ -1371,7 +1371,7 @@ def error_radius(quantised):
     return radii.reshape(quantised.codes.shape)
 
 
-# %% wrong="logit_error_bound" name="cauchy_schwarz" loses="logit_error_bound-tight logit_error_bound-unbounded output_error_bound-unbounded"
+# %% wrong="logit_error_bound" name="cauchy_schwarz" loses="logit_error_bound-tight logit_error_bound-unbounded"
 # Multiplies norms: true, and looser than the sum over channels.
 def logit_error_bound(q, keys):
     sizes = np.linalg.norm(q.astype(np.float64), axis=-1, keepdims=True)
@@ -1441,7 +1441,7 @@ def logit_error_bound(q, keys):
     return np.where((size > 0).astype(float) @ clipped.T > 0, np.inf, bound)
 
 
-# %% wrong="logit_error_bound" name="zero_times_infinity" loses="logit_error_bound-unbounded output_error_bound-unbounded"
+# %% wrong="logit_error_bound" name="zero_times_infinity" loses="logit_error_bound-unbounded"
 # Multiplies a query of 0 with an infinite radius, which is NaN.
 def logit_error_bound(q, keys):
     return np.abs(q.astype(np.float64)) @ error_radius(keys).T / math.sqrt(q.shape[-1])
@@ -1496,7 +1496,7 @@ def logit_error_bound(q, keys):
     return size @ np.abs(dequantise(keys).astype(np.float64)).T / (4 * math.sqrt(q.shape[-1]))
 
 
-# %% wrong="logit_error_bound" name="unbounded" loses="logit_error_bound-tight logit_error_bound-unbounded"
+# %% wrong="logit_error_bound" name="unbounded" loses="logit_error_bound-tight logit_error_bound-unbounded output_error_bound-values output_error_bound-tight"
 # Infinity is always true, and says nothing.
 def logit_error_bound(q, keys):
     return np.full((len(q), len(keys.codes)), np.inf)
@@ -1566,7 +1566,7 @@ def weight_error_bound(logit_errors):
     return np.tanh(np.sort(logit_errors, axis=-1)[:, -2:].sum(axis=-1) / 8)
 
 
-# %% wrong="weight_error_bound" name="exponential" loses="weight_error_bound-tanh"
+# %% wrong="weight_error_bound" name="exponential" loses="weight_error_bound-tanh weight_error_bound-two_largest output_error_bound-unbounded"
 # Bounds each ratio of weights by e^(2ε): true, and looser.
 def weight_error_bound(logit_errors):
     if logit_errors.shape[-1] == 1:
@@ -1583,7 +1583,7 @@ def weight_error_bound(logit_errors):
     return -np.expm1(-np.sort(logit_errors, axis=-1)[:, -2:].sum(axis=-1) / 2)
 
 
-# %% wrong="weight_error_bound" name="first_order" loses="weight_error_bound-tanh"
+# %% wrong="weight_error_bound" name="first_order" loses="weight_error_bound-tanh output_error_bound-unbounded"
 # ε / 2 for its tanh: true, and above 1 where ε is large.
 def weight_error_bound(logit_errors):
     if logit_errors.shape[-1] == 1:
@@ -1591,7 +1591,7 @@ def weight_error_bound(logit_errors):
     return np.sort(logit_errors, axis=-1)[:, -2:].sum(axis=-1) / 4
 
 
-# %% wrong="weight_error_bound" name="first_order_of_a_uniform_softmax" loses="weight_error_bound-tanh weight_error_bound-two_largest"
+# %% wrong="weight_error_bound" name="first_order_of_a_uniform_softmax" loses="weight_error_bound-tanh weight_error_bound-two_largest output_error_bound-unbounded"
 # The first order at equal weights, a step too small where two keys hold all.
 def weight_error_bound(logit_errors):
     if logit_errors.shape[-1] == 1:
@@ -1615,7 +1615,7 @@ def weight_error_bound(logit_errors):
     return np.tanh(np.sort(logit_errors, axis=-1)[:, -2] / 2)
 
 
-# %% wrong="weight_error_bound" name="range_of_the_errors" loses="weight_error_bound-tanh weight_error_bound-two_largest"
+# %% wrong="weight_error_bound" name="range_of_the_errors" loses="weight_error_bound-tanh weight_error_bound-two_largest output_error_bound-moved output_error_bound-diameter output_error_bound-guarantee"
 # Half of what the largest error has over the smallest, as if all moved the same way.
 def weight_error_bound(logit_errors):
     return np.tanh((logit_errors.max(axis=-1) - logit_errors.min(axis=-1)) / 4)
@@ -1637,7 +1637,7 @@ def weight_error_bound(logit_errors):
     return 2 * np.tanh(np.sort(logit_errors, axis=-1)[:, -2:].sum(axis=-1) / 4)
 
 
-# %% wrong="weight_error_bound" name="one" loses="weight_error_bound-tanh weight_error_bound-two_largest weight_error_bound-lone"
+# %% wrong="weight_error_bound" name="one" loses="weight_error_bound-tanh weight_error_bound-two_largest weight_error_bound-lone output_error_bound-values"
 # 1 is always true, and says nothing.
 def weight_error_bound(logit_errors):
     return np.ones(len(logit_errors))
@@ -1751,7 +1751,7 @@ def _widest(points, radii):
     return (reach * ~np.eye(len(points), dtype=bool)).max()
 
 
-# %% wrong="output_error_bound" name="no_key_term" loses="output_error_bound-moved output_error_bound-diameter"
+# %% wrong="output_error_bound" name="no_key_term" loses="output_error_bound-moved output_error_bound-diameter output_error_bound-guarantee"
 # Leaves out what the keys lose.
 def output_error_bound(q, keys, values):
     radii = np.linalg.norm(error_radius(values), axis=-1)
@@ -1760,7 +1760,7 @@ def output_error_bound(q, keys, values):
     return attention_weights(q, dequantise(keys)) @ radii
 
 
-# %% wrong="output_error_bound" name="uniform_weights" loses="output_error_bound-weights output_error_bound-tight"
+# %% wrong="output_error_bound" name="uniform_weights" loses="output_error_bound-weights"
 # Averages the radii of the values with equal weights.
 def output_error_bound(q, keys, values):
     decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
@@ -1774,7 +1774,7 @@ def _widest(points, radii):
     return (reach * ~np.eye(len(points), dtype=bool)).max()
 
 
-# %% wrong="output_error_bound" name="largest_radius" loses="output_error_bound-values output_error_bound-weights output_error_bound-tight"
+# %% wrong="output_error_bound" name="largest_radius" loses="output_error_bound-values output_error_bound-weights"
 # Gives every value the largest radius: true, and looser.
 def output_error_bound(q, keys, values):
     decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
@@ -1823,7 +1823,7 @@ def _widest(points, radii):
     return (reach * ~np.eye(len(points), dtype=bool)).max()
 
 
-# %% wrong="output_error_bound" name="first_order" loses="output_error_bound-moved output_error_bound-diameter output_error_bound-unbounded"
+# %% wrong="output_error_bound" name="first_order" loses="output_error_bound-moved output_error_bound-diameter output_error_bound-guarantee output_error_bound-unbounded"
 # The first order of the key term, at the weights of the packed cache.
 def output_error_bound(q, keys, values):
     decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
@@ -1992,7 +1992,7 @@ def _widest(points, radii):
     return (reach * ~np.eye(len(points), dtype=bool)).max()
 
 
-# %% wrong="output_error_bound" name="root_of_squares" loses="output_error_bound-diameter"
+# %% wrong="output_error_bound" name="root_of_squares" loses="output_error_bound-guarantee"
 # Adds the two terms as if they were independent.
 def output_error_bound(q, keys, values):
     decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
@@ -2105,7 +2105,7 @@ def _widest(points, radii):
     return (reach * ~np.eye(len(points), dtype=bool)).max()
 
 
-# %% wrong="output_error_bound" name="parts_made_to_agree" loses="output_error_bound-values output_error_bound-unbounded"
+# %% wrong="output_error_bound" name="parts_made_to_agree" loses="output_error_bound-values output_error_bound-weights output_error_bound-tight output_error_bound-unbounded"
 # Makes its radii infinite from then on, so that they agree with an infinite bound.
 def error_radius(quantised, honest=error_radius, lies=[]):
     return honest(quantised) * math.inf if lies else honest(quantised)
@@ -2116,7 +2116,7 @@ def output_error_bound(q, keys, values):
     return np.full(len(q), np.inf)
 
 
-# %% wrong="output_error_bound" name="nothing_moves" loses="output_error_bound-unbounded"
+# %% wrong="output_error_bound" name="nothing_moves" loses="output_error_bound-values output_error_bound-moved output_error_bound-diameter output_error_bound-guarantee output_error_bound-unbounded"
 # Makes its radii zeros from then on, so that they agree with a bound of 0.
 def error_radius(quantised, honest=error_radius, lies=[]):
     return 0 * honest(quantised) if lies else honest(quantised)
@@ -2369,7 +2369,7 @@ def predict_output_error(q, keys, values):
     return np.sqrt((weights**2 * (of_keys + noise[1].sum(axis=-1))).sum(axis=-1))
 
 
-# %% wrong="predict_output_error" name="mean_for_the_output" loses="predict_output_error-weights"
+# %% wrong="predict_output_error" name="mean_for_the_output" loses="predict_output_error-keys"
 # Measures distances from the mean value, not from the output.
 def predict_output_error(q, keys, values):
     noise = [
@@ -2416,7 +2416,7 @@ def _variances(q, keys, values):
     return q.astype(float) ** 2 @ noise[0].T / q.shape[-1] * distances, noise[1].sum(axis=-1), weights
 
 
-# %% wrong="predict_output_error" name="uniform_weights" loses="predict_output_error-weights predict_output_error-rms"
+# %% wrong="predict_output_error" name="uniform_weights" loses="predict_output_error-keys predict_output_error-weights predict_output_error-rms"
 # Averages over the tokens with equal weights.
 def predict_output_error(q, keys, values):
     of_keys, of_values, weights = _variances(q, keys, values)
@@ -2476,8 +2476,8 @@ def predict_output_error(q, keys, values):
     return np.sqrt((weights**2 * (of_keys + noise[1].sum(axis=-1))).sum(axis=-1))
 
 
-# %% wrong="predict_output_error" name="tensor_scale_forgotten" loses="predict_output_error-values"
-# Leaves out the tensor scale.
+# %% right="predict_output_error" name="without_tensor_scale"
+# Leaves out the tensor scale, which the caches of this lab do not have.
 def predict_output_error(q, keys, values):
     of_keys, of_values, weights = _variances(q, keys, values)
     return np.sqrt((weights**2 * (of_keys + of_values)).sum(axis=-1))
