@@ -13,7 +13,6 @@ from labkit.candidates import Parts, candidates
 from labkit.expect import Mismatch, Raised, expect_raises, plain_array
 
 from autograder.checks import Registry
-from autograder.errors import CourseError
 
 from .inputs import as_cached, as_e2m1
 
@@ -142,9 +141,28 @@ def a_budget_below_all_is_refused(student: Any, cases: Any) -> None:
         expect_raises(ValueError, lambda b=budget: student.choose_scheme(x, b), given={"budget_bits": budget, "x": x})
 
 
+class Question(NamedTuple):
+    """A tensor and a budget, with what the candidates are worth."""
+
+    x: np.ndarray
+    budget: float
+    table: Table
+
+
 def _expect_choices(student: Any, cases: Any, budgets: Budgets, wrong: set[str], harmless: set[str]) -> None:
-    """Ask until each of the wrong mistakes has shown, in questions in which none of the harmless ones does."""
-    missing, answered = set(wrong), set[str]()
+    for question in _questions(cases, budgets, wrong, harmless):  # all are found before the first is asked
+        _expect_choice(student, *question)
+
+
+def _questions(cases: Any, budgets: Budgets, wrong: set[str], harmless: set[str]) -> list[Question]:
+    """Return questions in which each of the wrong mistakes shows somewhere, and none of the harmless ones does.
+
+    Raises
+    ------
+    LookupError
+        If there are none among the tensors drawn.
+    """
+    missing, answered, found = set(wrong), set[str](), list[Question]()
     for _ in range(N_DRAWN):
         x = _draw(cases)
         table = _table(x, REFERENCE)
@@ -155,12 +173,12 @@ def _expect_choices(student: Any, cases: Any, budgets: Budgets, wrong: set[str],
                 telling[budget] = misled
         if telling:
             budget = max(telling, key=lambda b: len(telling[b] & missing))
-            _expect_choice(student, x, float(budget), table)
+            found.append(Question(x, budget, table))
             missing -= telling[budget]
             answered |= set(table.answers(budget))
-        if not missing and len(answered) >= FEWEST:
-            return
-    raise CourseError(f"choose_scheme: expected questions for {sorted(wrong)} among {N_DRAWN} tensors, got none")
+        if not missing and len(found) >= FEWEST:
+            return found
+    raise LookupError(f"expected questions for {sorted(wrong)} among {N_DRAWN} tensors, got {len(found)}")
 
 
 def _expect_choice(student: Any, x: np.ndarray, budget: float, table: Table) -> None:
