@@ -181,9 +181,9 @@ def _narrow(cases: Any, heads: tuple[int, ...], n: int, n_tokens: int) -> tuple[
 
 
 def _mask(cases: Any, n: int, n_tokens: int) -> np.ndarray:
-    """Return a mask that hides something from every query, and shows it something."""
+    """Return a mask that shows something to every query, and one token to none."""
     seen = cases.rng.random((n, n_tokens)) < 0.5
-    first = cases.rng.integers(0, n_tokens, n)
-    seen[np.arange(n), first] = True
-    seen[np.arange(n), (first + 1) % n_tokens] = False
+    dark = int(cases.rng.integers(n_tokens))
+    seen[:, dark] = False
+    seen[np.arange(n), (dark + 1 + cases.rng.integers(0, n_tokens - 1, n)) % n_tokens] = True
     return seen
