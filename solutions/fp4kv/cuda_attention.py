@@ -15,20 +15,24 @@ __device__ float decode_e2m1(unsigned int code);
 #define MAX_WIDTH 256                                // a lane holds every 32nd channel of the output
 #define POSITIVE_INFINITY __int_as_float(0x7f800000)
 
-// Dequantise rows of a cache into shared memory: tile[t * (width + 1) + d] is channel d of token t. Warps take tokens
-// in turn. Rows are one float longer than they need to be: 32 lanes that read the same channel of 32 tokens then read
-// from 32 different banks.
+// Dequantise rows of a cache into shared memory: tile[t * (width + 1) + d] is channel d of token t.
+//
+// The rows follow each other in memory, so the block reads them as one run of 32-bit words: eight codes each, the first
+// in the lowest four bits, all under one scale. Rows of the tile are one float longer than they need to be: 32 lanes
+// that read the same channel of 32 tokens then read from 32 different banks. And so that they also write to different
+// banks, every fourth lane begins with another one of its eight codes.
 __device__ void load_tile(
     float* tile, const unsigned char* packed, const unsigned char* scales, long long row, int n_tokens, int width)
 {
-    for (int t = threadIdx.y; t < n_tokens; t += blockDim.y) {
-        const unsigned char* bytes = packed + (row + t) * (width / 2);
-        const unsigned char* row_scales = scales + (row + t) * (width / 16);
-        for (int d = 2 * threadIdx.x; d < width; d += 64) {
-            const unsigned int both = bytes[d / 2];
-            const float scale = decode_e4m3(row_scales[d / 16]);
-            tile[t * (width + 1) + d] = scale * decode_e2m1(both % 16u);
-            tile[t * (width + 1) + d + 1] = scale * decode_e2m1(both / 16u);
+    const unsigned int* words = reinterpret_cast<const unsigned int*>(packed + row * (width / 2));
+    scales += row * (width / 16);
+    for (int w = threadIdx.y * 32 + threadIdx.x; w < n_tokens * width / 8; w += blockDim.y * 32) {
+        const unsigned int word = words[w];
+        const float scale = decode_e4m3(scales[w / 2]);
+        const int t = 8 * w / width, d = 8 * w % width;
+        for (int i = 0; i < 8; ++i) {
+            const int j = (i + threadIdx.x / 4) % 8;
+            tile[t * (width + 1) + d + j] = scale * decode_e2m1(word >> 4 * j & 15u);
         }
     }
 }

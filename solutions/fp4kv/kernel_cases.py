@@ -78,34 +78,52 @@ def _extreme_groups() -> Float32[np.ndarray, "groups 16"]:
     return groups
 
 
+class Shape(NamedTuple):
+    """Of an attention case. `common_logit` is added to all logits of each KV head's first query head."""
+
+    batch: int
+    heads: int
+    kv_heads: int
+    tokens: int
+    width: int
+    lengths: tuple[int, ...]
+    n_parts: int
+    common_logit: float = 0.0
+
+
 SHAPES: Final = [
-    # B, query heads, KV heads, T, D, lengths, parts
-    (1, 1, 1, 1, 16, (1,), 1),
-    (2, 3, 1, 70, 48, (70, 0), 2),
-    (3, 8, 1, 100, 64, (1, 33, 97), 3),
-    (1, 6, 2, 300, 128, (299,), 4),
-    (2, 2, 2, 65, 256, (64, 65), 8),
-    (1, 9, 3, 40, 80, (37,), 1),
+    Shape(1, 1, 1, 1, 16, (1,), 1),
+    Shape(2, 3, 1, 70, 48, (70, 0), 2),
+    Shape(3, 8, 1, 100, 64, (1, 33, 97), 3),
+    Shape(1, 6, 2, 300, 128, (299,), 4),
+    Shape(2, 2, 2, 65, 256, (64, 65), 8),
+    Shape(1, 9, 3, 40, 80, (37,), 1),
+    Shape(1, 2, 2, 96, 32, (90,), 2, common_logit=120.0),
+    Shape(1, 2, 2, 96, 32, (90,), 2, common_logit=-120.0),
 ]
-"""Groups of 1, 3 and 8 query heads, lengths of 0, 1 and beside a multiple of 32, widths that are no power of two."""
+"""Groups of 1, 3 and 8 query heads; lengths of 0, 1 and beside a multiple of 32; widths that are no power of two.
+
+The last two have logits whose exponentials are infinite, and 0, in float32: exp(±120) is beyond its range."""
 
 
 def attention_cases(rng: np.random.Generator) -> Iterator[AttentionCase]:
     """Yield a case for each shape; what the cache holds beyond a length is large, and no scale.
 
-    Channels have sizes from 1/4 to 4, keys and queries are correlated for some tokens, so weights are uneven: a maximum
-    comes early in one sequence and late in another.
+    Channels have sizes from 1/4 to 4, and the keys of every tenth token resemble a query, so weights are uneven: a
+    maximum comes early in one sequence and late in another.
     """
-    for batch, heads, kv_heads, tokens, width, lengths, n_parts in SHAPES:
-        size = np.exp2(rng.uniform(-2, 2, width))
-        keys, values = rng.normal(size=(2, batch, kv_heads, tokens, width)) * size
-        q = rng.normal(size=(batch, heads, width)) / size
-        loud = rng.random((batch, kv_heads, tokens, 1)) < 0.1
-        keys += loud * np.sign(q[:, :: heads // kv_heads, None, :]) * size
+    for shape in SHAPES:
+        size = np.exp2(rng.uniform(-2, 2, shape.width))
+        keys, values = rng.normal(size=(2, shape.batch, shape.kv_heads, shape.tokens, shape.width)) * size
+        q = rng.normal(size=(shape.batch, shape.heads, shape.width)) / size
+        first = q[:, :: shape.heads // shape.kv_heads, None, :]
+        keys += (rng.random((*keys.shape[:3], 1)) < 0.1) * np.sign(first) * size
+        keys += shape.common_logit * np.sqrt(shape.width) * first / (first**2).sum(axis=-1, keepdims=True)
+
         k_packed, k_scales = quantise_pack(keys.astype(np.float32))
         v_packed, v_scales = quantise_pack(values.astype(np.float32))
-        for sequence, length in enumerate(lengths):
+        for sequence, length in enumerate(shape.lengths):
             for array in (k_packed, k_scales, v_packed, v_scales):
                 array[sequence, :, length:] = 0x7F
-        lengths_array = np.array(lengths, np.int32)
-        yield AttentionCase(q.astype(np.float32), k_packed, k_scales, v_packed, v_scales, lengths_array, n_parts)
+        lengths = np.array(shape.lengths, np.int32)
+        yield AttentionCase(q.astype(np.float32), k_packed, k_scales, v_packed, v_scales, lengths, shape.n_parts)

@@ -1,0 +1,267 @@
+"""The reference kernels against their NumPy references: one list of cases, on the CPU and, if there is one, a GPU."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from fp4kv.kernel_bytes import decode_attention_traffic, dequantise_traffic, parts_traffic, quantise_pack_traffic
+from fp4kv.kernel_cases import AttentionCase, adversarial_groups, attention_cases
+from fp4kv.kernel_tolerance import decode_attention_tolerance
+from fp4kv.kernels import (
+    DECODE_ATTENTION,
+    DEQUANTISE,
+    QUANTISE_PACK,
+    decode_attention,
+    dequantise_packed,
+    quantise_pack,
+)
+from labkit import cuda
+from labkit.cuda.gpu import cupy_module
+from labkit.expect import Mismatch, expect_bytes, expect_close, expect_values
+from labkit.launches import Launch, plan_decode_attention, plan_dequantise, plan_quantise_pack, run
+
+ORDERS = (0, 1, 2, 3)  # of threads and blocks: natural, reversed, two shuffled
+RAGGED = (1, 2, 3, 15, 16, 17, 33)  # groups: half a warp left over, a block of 16 just filled, one more
+CASES = list(attention_cases(np.random.default_rng(11)))
+LARGE = (2, 8, 2, 512, 128, (512, 300), 4)  # batch, query heads, KV heads, tokens, width, lengths, parts
+
+# What the transactions move, sectors of 32 bytes whether all of it is wanted or not, over the least that must be moved.
+# quantise_pack: a warp stores 16 bytes of codes and 2 of scales, a sector for each: (128 + 64) / (128 + 18) = 1.32.
+QUANTISE_FACTOR = 1.35
+# dequantise: a warp loads 32 bytes of codes and 4 of scales, a sector for each: (32 + 32 + 256) / (32 + 4 + 256) = 1.1.
+DEQUANTISE_FACTOR = 1.15
+# decode_attention: a warp loads 128 bytes of codes and 16 of scales: (128 + 32) / 144 = 1.11; the rest are queries and
+# parts: each part reads the queries again, and in combine_parts each of 4 warps reads the maxima twice.
+ATTENTION_FACTOR = 1.3
+
+
+class Machine(NamedTuple):
+    """Where kernels run: how to get one, how arrays get there and back, which thread orders there are."""
+
+    kernel: Callable[[str, str], Any]
+    array: Callable[[np.ndarray], Any]
+    numpy: Callable[[Any], np.ndarray]
+    orders: tuple[dict[str, int], ...]
+
+
+@pytest.fixture(scope="module", params=["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
+def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
+    """The CPU run, on a machine with a GPU too; and CuPy, which needs one."""
+    if request.param == "gpu":
+        if cupy_module() is None:
+            pytest.skip(cuda.what_runs_here())
+        cupy = cupy_module()
+        yield Machine(cupy.RawKernel, cupy.asarray, cupy.asnumpy, ({},))
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("labkit.cuda.kernels.cupy_module", lambda: None)
+        yield Machine(cuda.RawKernel, np.asarray, np.asarray, tuple({"order": order} for order in ORDERS))
+
+
+def run_quantise(machine: Machine, kernel: Any, x: np.ndarray, **extras: int) -> tuple[np.ndarray, np.ndarray]:
+    launch, (packed, scales) = plan_quantise_pack(machine.array(x))
+    run(kernel, launch, **extras)
+    return machine.numpy(packed), machine.numpy(scales)
+
+
+def run_dequantise(machine: Machine, kernel: Any, *cache: np.ndarray, **extras: int) -> np.ndarray:
+    launch, x = plan_dequantise(*map(machine.array, cache))
+    run(kernel, launch, **extras)
+    return machine.numpy(x)
+
+
+def run_attention(machine: Machine, kernels: tuple[Any, Any], case: AttentionCase, **extras: int) -> np.ndarray:
+    launches, output = plan_decode_attention(*map(machine.array, case[:-1]), n_parts=case.n_parts)
+    for kernel, launch in zip(kernels, launches, strict=True):
+        run(kernel, launch, **extras)
+    return machine.numpy(output)
+
+
+def attention_kernels(machine: Machine, code: str = DECODE_ATTENTION) -> tuple[Any, Any]:
+    return machine.kernel(code, "decode_attention"), machine.kernel(code, "combine_parts")
+
+
+def check_quantise(machine: Machine, code: str = QUANTISE_PACK) -> None:
+    """Compare bytes and scales of adversarial values and of ragged numbers of groups, under each thread order."""
+    kernel = machine.kernel(code, "quantise_pack")
+    everything = adversarial_groups()
+    for x in (everything, *(everything[-n:] for n in RAGGED)):
+        packed, scales = quantise_pack(x)
+        for extras in machine.orders:
+            found = run_quantise(machine, kernel, x, **extras)
+            expect_bytes(found[1], scales, given=f"{x.shape}, {extras}")
+            expect_bytes(found[0], packed, given=f"{x.shape}, {extras}")
+
+
+def check_attention(machine: Machine, code: str = DECODE_ATTENTION) -> None:
+    """Compare the output of every case with the exact one, under each thread order."""
+    kernels = attention_kernels(machine, code)
+    for case in CASES:
+        exact, tolerance = decode_attention(*case[:-1]), decode_attention_tolerance(case)
+        for extras in machine.orders:
+            found = run_attention(machine, kernels, case, **extras)
+            assert np.isfinite(found).all(), (case.q.shape, extras)
+            expect_close(found, exact, tolerance, given=f"{case.q.shape}, {extras}")
+
+
+def test_quantise_pack_is_the_reference_bit_for_bit(machine: Machine) -> None:
+    check_quantise(machine)
+
+
+def test_quantise_pack_goes_round_its_loop(machine: Machine, rng: np.random.Generator) -> None:
+    x = rng.normal(size=(37, 48)).astype(np.float32)
+    launch, (packed, scales) = plan_quantise_pack(machine.array(x))
+    run(machine.kernel(QUANTISE_PACK, "quantise_pack"), launch._replace(grid=(2,), block=(96,)))
+    expected = quantise_pack(x)
+    expect_bytes(machine.numpy(packed), expected[0], given=x)
+    expect_bytes(machine.numpy(scales), expected[1], given=x)
+
+
+def test_dequantise_is_exact_for_every_byte_under_every_scale(machine: Machine) -> None:
+    packed = np.tile(np.arange(256, dtype=np.uint8), (127, 1))
+    scales = np.arange(127, dtype=np.uint8)[:, None].repeat(32, axis=1)
+    kernel = machine.kernel(DEQUANTISE, "dequantise")
+    for extras in machine.orders:
+        found = run_dequantise(machine, kernel, packed, scales, **extras)
+        expect_values(found, dequantise_packed(packed, scales), given=extras, signed_zeros=True)
+
+
+@pytest.mark.parametrize("n_groups", RAGGED)
+def test_dequantise_undoes_quantise_pack_for_any_number_of_groups(machine: Machine, n_groups: int) -> None:
+    cache = quantise_pack(adversarial_groups()[-n_groups:])
+    found = run_dequantise(machine, machine.kernel(DEQUANTISE, "dequantise"), *cache)
+    expect_values(found, dequantise_packed(*cache), given=n_groups)
+
+
+def test_decode_attention_is_within_its_tolerance(machine: Machine) -> None:
+    check_attention(machine)
+
+
+def test_decode_attention_of_no_tokens_is_zero(machine: Machine) -> None:
+    case = next(case for case in CASES if 0 in case.lengths)
+    found = run_attention(machine, attention_kernels(machine), case)
+    expect_values(found[case.lengths == 0], np.zeros_like(case.q[case.lengths == 0]), given=case.lengths)
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 5, 1000])
+def test_parts_change_rounding_only(machine: Machine, n_parts: int) -> None:
+    case = next(case for case in CASES if case.q.shape[2] == 128)._replace(n_parts=n_parts)
+    found = run_attention(machine, attention_kernels(machine), case)
+    expect_close(found, decode_attention(*case[:-1]), decode_attention_tolerance(case), given=n_parts)
+
+
+def test_large_logits_neither_overflow_nor_vanish(machine: Machine) -> None:
+    for case in CASES:
+        loud = case._replace(q=case.q * np.float32(1000))
+        found = run_attention(machine, attention_kernels(machine), loud)
+        expect_close(found, decode_attention(*loud[:-1]), decode_attention_tolerance(loud), given=str(case.q.shape))
+
+
+def test_without_a_token_or_an_element_nothing_is_launched(machine: Machine) -> None:
+    packed, scales = run_quantise(
+        machine, machine.kernel(QUANTISE_PACK, "quantise_pack"), np.zeros((0, 16), np.float32)
+    )
+    assert packed.shape == (0, 8)
+    assert scales.shape == (0, 1)
+    x = run_dequantise(machine, machine.kernel(DEQUANTISE, "dequantise"), packed, scales)
+    assert x.shape == (0, 16)
+
+
+MISTAKES = {
+    "scale before the maximum": (QUANTISE_PACK, "int distance = 8; distance > 0", "int distance = 8; distance > 1"),
+    "maximum of the whole warp": (QUANTISE_PACK, "distance = 8;", "distance = 16;"),
+    "mask of half a warp": (QUANTISE_PACK, "__shfl_xor_sync(FULL_WARP", "__shfl_xor_sync(0xffffu"),
+    "swapped nibbles": (QUANTISE_PACK, "code | next << 4", "next | code << 4"),
+    "no floor under the scale": (QUANTISE_PACK, "fmaxf(__fdiv_rn(amax, 6.0f), 0.001953125f)", "__fdiv_rn(amax, 6.0f)"),
+    "reciprocal of the scale": (
+        QUANTISE_PACK,
+        "__fdiv_rn(value, decode_e4m3(scale))",
+        "value * __fdiv_rn(1.0f, decode_e4m3(scale))",
+    ),
+    "reciprocal of 6": (QUANTISE_PACK, "__fdiv_rn(amax, 6.0f)", "amax * 0.16666667f"),
+    "reads beyond the end": (QUANTISE_PACK, "i < n_elements ? x[i] : 0.0f", "x[i]"),
+    "leaves before the shuffle": (
+        QUANTISE_PACK,
+        "const float value =",
+        "if (i >= n_elements) break; const float value =",
+    ),
+    "two writers of a byte": (QUANTISE_PACK, "lane % 2 == 0)", "lane % 2 < 2)"),
+    "no rescaling of the output": (DECODE_ATTENTION, "float sum = output[c] * correction", "float sum = output[c]"),
+    "no rescaling of the sum": (DECODE_ATTENTION, "running_sum * correction + ", "running_sum + "),
+    "no rescaling of the parts": (DECODE_ATTENTION, "= expf(part_max[part] - largest)", "= 1.0f"),
+    "softmax without a maximum": (
+        DECODE_ATTENTION,
+        "float new_max = fmaxf(running_max, logit)",
+        "float new_max = 0.0f",
+    ),
+    "maximum of a lane": (
+        DECODE_ATTENTION,
+        "int distance = 16; distance > 0; distance /= 2)\n            new",
+        "int distance = 0; distance > 0;)\n            new",
+    ),
+    "tokens of the whole tile": (DECODE_ATTENTION, "if (lane < n_tokens)", "if (lane < TILE)"),
+    "no scale of the logit": (DECODE_ATTENTION, " / sqrtf((float)width)", ""),
+    "another group's head": (
+        DECODE_ATTENTION,
+        "row = kv_head * max_tokens",
+        "row = (long long)blockIdx.y * max_tokens",
+    ),
+}
+
+
+@pytest.fixture
+def checked(machine: Machine) -> Machine:
+    """The CPU run alone: what a GPU does after a mistake is not defined, and it counts no transactions."""
+    if len(machine.orders) == 1:
+        pytest.skip("only the CPU run checks every access and counts transactions")
+    return machine
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_cases_convict(checked: Machine, mistake: str) -> None:
+    code, right, wrong = MISTAKES[mistake]
+    assert code.count(right) == 1, "the text has changed: so must the mistake"
+    check = check_quantise if code is QUANTISE_PACK else check_attention
+    with pytest.raises((Mismatch, AssertionError, cuda.KernelError)):
+        check(checked, code.replace(right, wrong))
+
+
+@pytest.mark.parametrize("barrier", range(4))
+def test_every_barrier_of_the_loop_is_needed(checked: Machine, barrier: int) -> None:
+    pieces = DECODE_ATTENTION.split("__syncthreads();")
+    assert len(pieces) == 5
+    without = "__syncthreads();".join(
+        [*pieces[:barrier], pieces[barrier] + pieces[barrier + 1], *pieces[barrier + 2 :]]
+    )
+    with pytest.raises(cuda.KernelError, match=r"(?i)race|uninitialised"):
+        check_attention(checked, without)
+
+
+def moved(checked: Machine, code: str, launch: Launch) -> int:
+    """Return the bytes that the transactions of a launch move."""
+    kernel = checked.kernel(code, launch.kernel)
+    run(kernel, launch)
+    return int(kernel.report.moved_bytes)
+
+
+def test_quantise_pack_moves_little_more_than_it_must(checked: Machine) -> None:
+    x = np.ones((512, 128), np.float32)
+    least = quantise_pack_traffic(x.size).total
+    assert least <= moved(checked, QUANTISE_PACK, plan_quantise_pack(x)[0]) <= QUANTISE_FACTOR * least
+
+
+def test_dequantise_moves_little_more_than_it_must(checked: Machine) -> None:
+    cache = quantise_pack(np.ones((512, 128), np.float32))
+    least = dequantise_traffic(512 * 128).total
+    assert least <= moved(checked, DEQUANTISE, plan_dequantise(*cache)[0]) <= DEQUANTISE_FACTOR * least
+
+
+def test_decode_attention_reads_each_kv_head_once_for_its_group(checked: Machine) -> None:
+    batch, heads, kv_heads, tokens, width, lengths, n_parts = LARGE
+    cache = (*quantise_pack(np.ones((batch, kv_heads, tokens, width), np.float32)),) * 2
+    q = np.ones((batch, heads, width), np.float32)
+    launches, _ = plan_decode_attention(q, *cache, np.array(lengths, np.int32), n_parts=n_parts)
+    fused = decode_attention_traffic(lengths, heads, kv_heads, width).total
+    least = fused + parts_traffic(lengths, heads, width, tokens, n_parts).total
+    assert least <= sum(moved(checked, DECODE_ATTENTION, launch) for launch in launches) <= ATTENTION_FACTOR * least
