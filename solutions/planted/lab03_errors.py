@@ -388,11 +388,11 @@ def _refuse(context, mass):
         raise ValueError(f"no needle with {mass} of the weight in {context} tokens: context and mass")
 
 
-# %% wrong="needle_tolerance" name="common_logarithm" loses="needle_tolerance-others needle_tolerance-mass needle_tolerance-nothing"
-# Takes the common logarithm.
+# %% wrong="needle_tolerance" name="binary_logarithm" loses="needle_tolerance-others needle_tolerance-mass"
+# Takes the binary logarithm.
 def needle_tolerance(context, margin, mass):
     _refuse(context, mass)
-    return math.inf if context == 1 else max(0.0, (margin - math.log10((context - 1) * mass / (1 - mass))) / 2)
+    return math.inf if context == 1 else max(0.0, (margin - math.log2((context - 1) * mass / (1 - mass))) / 2)
 
 
 def _refuse(context, mass):
@@ -2049,14 +2049,29 @@ def _widest(points, radii):
     return (reach * ~np.eye(len(points), dtype=bool)).max()
 
 
-# %% wrong="output_error_bound" name="first_query" loses="output_error_bound-moved"
-# Gives every query the bound of the first.
+# %% wrong="output_error_bound" name="mean_of_queries" loses="output_error_bound-moved output_error_bound-tight"
+# Gives every query the mean of all bounds.
 def output_error_bound(q, keys, values):
     decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
     if np.isinf(radii).any():
         return np.full(len(q), np.inf)
     moved = weight_error_bound(logit_error_bound(q, keys)) * _widest(decoded, radii)
-    return np.full(len(q), (moved + attention_weights(q, dequantise(keys)) @ radii)[0])
+    return np.full(len(q), (moved + attention_weights(q, dequantise(keys)) @ radii).mean())
+
+
+def _widest(points, radii):
+    reach = np.linalg.norm(points[:, None] - points, axis=-1) + radii[:, None] + radii
+    return (reach * ~np.eye(len(points), dtype=bool)).max()
+
+
+# %% wrong="output_error_bound" name="last_query" loses="output_error_bound-tight"
+# Gives every query the bound of the last.
+def output_error_bound(q, keys, values):
+    decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
+    if np.isinf(radii).any():
+        return np.full(len(q), np.inf)
+    moved = weight_error_bound(logit_error_bound(q, keys)) * _widest(decoded, radii)
+    return np.full(len(q), (moved + attention_weights(q, dequantise(keys)) @ radii)[-1])
 
 
 def _widest(points, radii):
