@@ -11,7 +11,7 @@ is the same for every tensor.
 
 import enum
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32
@@ -65,7 +65,13 @@ def candidates(x: Array, parts: Parts) -> dict[str, Cached]:
     x is read as float32. D must be a power of two, 32 at least; values beyond ±65504 saturate where FP16 stores them.
     """
     x = np.asarray(x, np.float32)
+    parts = Parts(*[_on_a_copy(part) for part in parts])
     return {**dict(_formats(x)), **dict(_integers(x, parts)), **dict(_remedies(x, parts))}
+
+
+def _on_a_copy(part: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the same function on a copy of its array: one that writes into it spoils no other candidate."""
+    return lambda x, *given: part(x.copy(), *given)
 
 
 def what_it_reads(name: str) -> Reads:
