@@ -228,9 +228,9 @@ def _draw(cases: Any) -> np.ndarray:
     """Return keys of one head with some of: loud channels, channels with a mean, loud tokens, groups of their own size.
 
     Lengths are powers of two, so that bits per element are exact however they are added up. There are more tokens
-    than calibrate a centre.
+    than channels, and than calibrate a centre.
     """
-    shape = (int(cases.rng.choice([64, 128])), 64)
+    shape = (int(cases.rng.choice([128, 256])), 64)
     x = cases.rng.normal(size=shape)
     has_loud, has_means, has_tokens, has_groups = cases.rng.random(4) < 0.5
     if has_means:
