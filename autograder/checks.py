@@ -2,7 +2,8 @@
 
 A check is a function `(student, cases)` in `solutions/checks/labNN_topic.py`. It runs outside
 the kernel. `student.encode_e2m1(x)` is a call into the kernel; the value that comes back is
-plain data. A check that returns has passed; `labkit.expect` raises `Mismatch` where it has not.
+plain data. `student.text("TWICE")` is the text of a constant, which the checks of the task `twice`
+may read. A check that returns has passed; `labkit.expect` raises `Mismatch` where it has not.
 """
 
 import hashlib
@@ -42,6 +43,11 @@ class Check:
     def names(self) -> tuple[str, ...]:
         """Every function of the student that the check calls, the task first."""
         return (self.task, *(name for name in self.uses if name != self.task))
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """Every constant of the student that the check may read: each name in capitals."""
+        return tuple(name.upper() for name in self.names)
 
     @property
     def title(self) -> str:
@@ -121,10 +127,12 @@ class Registry:
 class Cases:
     """The inputs of one check for one submission: the same at every run, unknown outside.
 
-    `rng` is seeded from the course's secret, the check, the student and the bytes submitted.
+    `rng` is seeded from the course's secret, the check, the student and the bytes submitted. `native` runs the text of
+    a kernel (`autograder.native.runs.Native`): `cases.native.run(student.text("TWICE"), launch, orders=4)`.
     """
 
     seed: bytes
+    native: Any = None
     rng: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""First program inside the sandbox: set limits, unpack the submission, become the kernel."""
+"""First program inside the sandbox: set limits, unpack the submission, become the kernel, or run a CUDA kernel."""
 
 import importlib
 import json
@@ -22,7 +22,11 @@ def main() -> None:
     unpack(settings["files"], Path(settings["work"]))
     os.chdir(settings["work"])
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-    start_kernel(settings, Path(__file__).resolve().parent.name)
+    own_package = Path(__file__).resolve().parent.name
+    if settings["reply"] >= 0:
+        importlib.import_module(f"{own_package}.native").answer(Path(settings["work"]), settings["reply"])
+    else:
+        start_kernel(settings, own_package)
 
 
 def unpack(descriptor: int, work: Path) -> None:

@@ -61,6 +61,11 @@ class Port:
         self._restore(asked["check"])
         return self._run(target, asked)
 
+    def _text(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Give a constant back as it was where the check stands; what is no text stays behind."""
+        value = self.bound.get((asked["check"], asked["name"]), MISSING)
+        return {"missing": asked["name"]} if value is MISSING else {"value": value}
+
     def _restore(self, check: str) -> None:
         """Give names the meanings that they had at the place of a check.
 

@@ -19,6 +19,11 @@ interrupted.
 *Trust.* What is only reported from inside proves nothing; a check compares values. Arguments
 are copied into the kernel, so a function that changes its arguments changes nothing here; a check
 that cares asks for them back: `value, arguments = student.encode_e2m1.and_arguments(x)`.
+
+*Kernels.* The text of a kernel comes back as data and is compiled and run in sandboxes of its own
+(`autograder.native`), which see neither the student's kernel nor anything of the judge's but the inputs of one launch.
+A refusal and a compiler's words depend on the text alone, so every check quotes them. Of a fault in a launch a hidden
+check says its kind and the line of the student's text, which of its lines: a dozen bits more than a status.
 """
 
 import re
@@ -28,6 +33,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from labkit.expect import Mismatch, Raised
 from nbformat import NotebookNode
 
@@ -35,8 +41,10 @@ from autograder.checks import Cases, Check
 from autograder.errors import AutograderError, CourseError, UsageError
 from autograder.judging import verdict
 from autograder.judging.kernel import CallEnded, NotDefined, NoValue
+from autograder.judging.messages import plain
 from autograder.judging.performance import Performance, steps_of
 from autograder.lab import Lab
+from autograder.native.faults import NativeFault
 from autograder.outcome import CheckResult
 
 SANDBOXES = ("bubblewrap", "none")
@@ -122,6 +130,9 @@ def suspicions_of(notebook: NotebookNode, lab: Lab) -> list[str]:
 class Student:
     """What a check calls: `student.encode_e2m1(x)` runs in the kernel and returns data."""
 
+    # A kernel's text: what a person writes in a lab is a few thousand characters.
+    MAX_TEXT = 64 * 1024
+
     def __init__(self, check: Check, performance: Performance) -> None:
         self._check, self._performance = check, performance
         self._last_name, self._last_call, self._n_answers = check.task, f"{check.task}(…)", 0
@@ -134,6 +145,19 @@ class Student:
                 f"{self._check.id}: expected calls of {self._check.names} only, got {name}; name it in uses="
             )
         return Function(self, name)
+
+    def text(self, constant: str) -> str:
+        """Return a constant of the student's notebook, which must be a text."""
+        if constant not in self._check.constants:
+            raise CourseError(f"{self._check.id}: expected one of {self._check.constants}, got {constant}")
+        self._last_name, self._last_call = constant.lower(), constant
+        seconds = self._performance.limits.call_seconds
+        value = self._performance.call(seconds, op="text", check=self._check.id, name=constant)
+        self._n_answers += 1
+        if type(value) is not str or len(value) > self.MAX_TEXT:
+            got = f"{len(value)} characters" if type(value) is str else f"an object of type {type(value).__name__}"
+            raise Mismatch(f"{constant} to be a text of at most {self.MAX_TEXT} characters", got)
+        return value
 
     def _ask(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], with_args: bool) -> Any:
         self._last_name, self._last_call = name, verdict.show_call(name, args, kwargs)
@@ -177,9 +201,13 @@ def _ask_check(
     check: Check, performance: Performance, seeds: Callable[[Check], bytes], judgement: Judgement
 ) -> tuple[str, list[str]]:
     """Run a check once and return its status and what may be said about it."""
-    student = Student(check, performance)
+    student, seed = Student(check, performance), seeds(check)
+    orders = np.random.default_rng(int.from_bytes(seed, "big") + 1)
+    seconds = check.seconds or performance.limits.call_seconds
     try:
-        check.run(student, Cases(seeds(check)))
+        check.run(student, Cases(seed, performance.native.for_check(orders, seconds)))
+    except NativeFault as fault:
+        return _when_native(check, fault)
     except Mismatch as mismatch:
         return "failed", verdict.lines_of_mismatch(check, mismatch)
     except CallEnded as ended:
@@ -208,6 +236,15 @@ def _when_not_attempted(check: Check, name: str) -> tuple[str, list[str]]:
     if name == check.task:
         return "failed", [f"not attempted: {name}, or a task that it calls, still raises NotImplementedError"]
     return "skipped", [f"needs {name}, which was not attempted"]
+
+
+def _when_native(check: Check, fault: NativeFault) -> tuple[str, list[str]]:
+    """Say what is wrong with a kernel, or that it is still the skeleton."""
+    if not fault.task:
+        return fault.status, fault.lines(check.reveal)
+    if fault.task == check.task:
+        return "failed", [f"not attempted: the loop of {fault.task} is still to be written"]
+    return "skipped", [f"needs {plain(fault.task, 80)}, which was not attempted"]
 
 
 def _when_missing(check: Check, student: Student, performance: Performance) -> tuple[str, list[str]]:

@@ -19,6 +19,7 @@ from autograder.judging.kernel import CallEnded, Kernel, KernelLost, NoValue, Ti
 from autograder.judging.verdict import CELL_WORDS
 from autograder.lab import Lab
 from autograder.limits import Limits
+from autograder.native.runs import Native
 
 MAX_KERNELS = 40
 LEAST_SECONDS = 0.1
@@ -66,6 +67,7 @@ class Performance:
         self.n_kernels, self.n_done = 0, 0
         self.closed = self.interrupted = False
         self._kernel: Kernel | None = None
+        self.native = Native(prefix, limits, sandbox, lambda: self.deadline - time.monotonic())
         self.give_time()
 
     def give_time(self) -> None:
@@ -144,7 +146,7 @@ class Performance:
             return
         try:
             if step.check is not None:
-                kernel.bind(step.check.id, step.check.names)
+                kernel.bind(step.check.id, (*step.check.names, *step.check.constants))
             else:
                 self._run_cell(kernel, step)
         except NoValue:

@@ -63,8 +63,12 @@ class Room:
         listener.listen(8)
         self._sockets[name] = listener
 
-    def start(self, connection: Mapping[str, Any], files: Mapping[str, bytes]) -> subprocess.Popen[bytes]:
+    def start(
+        self, connection: Mapping[str, Any], files: Mapping[str, bytes], reply: int = -1
+    ) -> subprocess.Popen[bytes]:
         """Start the kernel with the submitted files in its working folder.
+
+        With a `reply`, the writing end of a pipe, it is no notebook's kernel but one request about a CUDA kernel.
 
         Raises
         ------
@@ -76,12 +80,12 @@ class Room:
         archive = _memory_file(pack(files, self.limits))
         opened = [archive]
         try:
-            settings = _memory_file(json.dumps(self._settings(connection, archive)).encode())
+            settings = _memory_file(json.dumps(self._settings(connection, archive) | {"reply": reply}).encode())
             opened.append(settings)
             filter_bytes = seccomp.program() if self.walls else b""
             filter_fd = _memory_file(filter_bytes) if filter_bytes else None
             opened += [filter_fd] if filter_fd is not None else []
-            self.process = self._launch(settings, filter_fd, opened)
+            self.process = self._launch(settings, filter_fd, [*opened, reply] if reply >= 0 else opened)
         finally:
             for descriptor in opened:
                 os.close(descriptor)

@@ -1,0 +1,134 @@
+"""One request about a kernel in CUDA C, in a sandbox of its own: compile it, or launch what was compiled.
+
+What is kept between sandboxes, the runner's program and the compiled libraries, travels as files of labkit's cache:
+each is named after a digest of all that it was made from. A launch runs in a child process, which the gate and the
+sandbox hold; whatever it reports is a claim, and the judge takes it as such.
+"""
+
+import contextlib
+import ctypes
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import values
+
+REQUEST = "request"
+CACHE_VARIABLE = "LABKIT_CACHE"
+NOT_DUMPABLE = 4  # prctl's PR_SET_DUMPABLE
+MAX_FAULTS, MAX_TEXT = 3, 4000
+
+
+def answer(work: Path, reply: int) -> None:
+    """Answer the request that lies in the working folder, as bytes into a pipe."""
+    ctypes.CDLL(None).prctl(NOT_DUMPABLE, 0, 0, 0, 0)  # the child may not look into this process, or at its pipes
+    os.set_inheritable(reply, False)
+    request = work / REQUEST
+    asked = values.decode(request.read_bytes())
+    request.unlink()
+    os.environ[CACHE_VARIABLE] = str(_unpack(asked["files"], work / "cache"))
+    said = _said(asked)
+    with os.fdopen(reply, "wb") as pipe:
+        pipe.write(values.encode(said))
+
+
+def _unpack(files: dict[str, bytes], folder: Path) -> Path:
+    folder.mkdir(mode=0o700)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+        (folder / name).chmod(0o700)
+    return folder
+
+
+def _said(asked: dict[str, Any]) -> dict[str, Any]:
+    """Do what is asked; what goes wrong is an answer too."""
+    from labkit.cuda.errors import CudaError
+
+    try:
+        return {"warm": _warm, "compile": _compile, "launch": _launch}[asked["op"]](asked)
+    except CudaError as error:
+        return {"error": _error(error)}
+    except MemoryError:
+        return {"error": {"kind": "out_of_memory", "line": None, "text": ""}}
+    except Exception as error:  # the child can make its report unreadable
+        text = f"{type(error).__name__}: {error}"[:MAX_TEXT]
+        return {"error": {"kind": "unreadable", "line": None, "text": text}}
+
+
+def _error(error: Any) -> dict[str, Any]:
+    faults = [
+        {"kind": fault.kind, "line": fault.line, "text": fault.text[:MAX_TEXT]}
+        for fault in getattr(error, "faults", ())[:MAX_FAULTS]
+    ]
+    return {"kind": error.kind, "line": error.line, "text": str(error)[:MAX_TEXT], "faults": faults}
+
+
+def _warm(asked: dict[str, Any]) -> dict[str, Any]:
+    """Build the runner: nothing of a student's is here."""
+    from labkit.cuda import build
+
+    build.warm_up()
+    return _made(asked)
+
+
+def _made(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return the files that the cache has and had not."""
+    folder = Path(os.environ[CACHE_VARIABLE])
+    return {
+        "files": {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.name not in asked["files"]}
+    }
+
+
+def _compile(asked: dict[str, Any]) -> dict[str, Any]:
+    from labkit.cuda import RawModule
+
+    module = RawModule(code=asked["code"])
+    made = [module.compiled(checked) for checked in asked["checked"]]
+    return _made(asked) | {"libraries": [compiled.library.name for compiled in made]}
+
+
+def _launch(asked: dict[str, Any]) -> dict[str, Any]:
+    """Run the launches one after another on the same arrays, anew for each order."""
+    return {"runs": [_run(asked, order) for order in asked["orders"]]}
+
+
+def _run(asked: dict[str, Any], order: int) -> dict[str, Any]:
+    from labkit.cuda import RawModule
+
+    module = RawModule(code=asked["code"])
+    arrays = [array.copy() for array in asked["arrays"]]
+    traffic = []
+    for launch in asked["launches"]:
+        kernel = module.get_function(launch["kernel"])
+        arguments = _arguments(launch["args"], arrays)
+        with _quiet():
+            kernel(
+                launch["grid"], launch["block"], arguments, shared_mem=launch["shared_mem"],
+                order=order, limit_s=asked["limit_s"], checked=asked["checked"],
+            )  # fmt: skip
+        traffic.append(_traffic(kernel.report) if asked["checked"] else [])
+    return {"arrays": arrays, "traffic": traffic}
+
+
+def _arguments(described: Sequence[Any], arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
+    """Return the arguments of a launch: an array by its number, or a value."""
+    return tuple(arrays[what] if kind == "array" else what for kind, what in described)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """What a kernel prints goes nowhere."""
+    with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+        yield
+
+
+def _traffic(report: Any) -> list[dict[str, Any]]:
+    from dataclasses import asdict
+
+    return [
+        {"line": line.line, "verb": line.verb, "space": line.space, "counts": asdict(line.counts)}
+        for line in report.lines
+    ]

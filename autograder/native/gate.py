@@ -1,0 +1,152 @@
+"""What a kernel's source may hold before any compiler sees it.
+
+A kernel shares its memory with the runner that checks it, so what could reach around the checks is not compiled at all:
+assembler, attributes, pragmas, foreign headers, names of the runner. The rules are those of a kernel that runs on a GPU
+through CuPy, minus what no lab needs; each refusal names line and rule. The gate is the first of three walls: after it
+come the compiled object's symbols (`library`) and the sandbox.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from autograder.native.names import NO_MACRO, REFUSED, RUNNER_NAME, is_allowed, is_of_the_runtime, is_reserved
+from autograder.native.tokens import Refused, Token, lines_of
+
+HEADERS = {"cuda_fp16.h", "cuda_bf16.h"}
+ATTRIBUTES = {"maybe_unused", "nodiscard", "fallthrough"}
+DIRECTIVES = {"include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "error", "pragma"}
+AFTER_EXTERN_C = {
+    "__global__",
+    "__device__",
+    "__host__",
+    "__launch_bounds__",
+    "__forceinline__",
+    "static",
+    "inline",
+    "{",
+}
+AFTER_EXTERN = {"__shared__", "__align__", "alignas"}
+PAIRS = {")": "(", "]": "[", "}": "{"}
+STUB = re.compile(r'"not attempted: write the loop of (\w+)"')
+COUNT_CONVERSION = re.compile(r"%[-+ #0-9.*']*(?:hh|h|ll|l|q|j|z|t|L)?n")  # printf writes through it
+UNUSUAL_ESCAPE = re.compile(r"\\(?![ntr\\\"'])")
+
+
+class NotAttempted(Refused):
+    """The source still has the line that stands for the answer."""
+
+    def __init__(self, line: int, task: str) -> None:
+        super().__init__(line, f"the loop of {task} is still to be written")
+        self.task = task
+
+
+def admit(source: str) -> None:
+    """Return if a source may be compiled.
+
+    Raises
+    ------
+    NotAttempted
+        If it is the skeleton that was released.
+    Refused
+        If it holds what no graded kernel may hold; the text says where and what.
+    """
+    lines = list(lines_of(source))
+    defined: set[str] = set()
+    for line in lines:
+        if line[0].text == "#":
+            _admit_directive(line, defined)
+    code = [token for line in lines if line[0].text != "#" for token in line]
+    for token in (token for line in lines for token in line if token.kind == "name"):
+        _admit_name(token)
+    _admit_code(code)
+
+
+def _admit_directive(line: Sequence[Token], defined: set[str]) -> None:
+    """Look at one line that begins with `#`."""
+    word = line[1].text if len(line) > 1 else ""
+    if word and word not in DIRECTIVES:
+        raise Refused(line[0].line, f"#{word} is not among the directives of a graded kernel")
+    if word == "error" and (stub := STUB.fullmatch("".join(token.text for token in line[2:]))):
+        raise NotAttempted(line[0].line, stub[1])
+    if word == "include" and "".join(token.text for token in line[2:]).strip('<>"') not in HEADERS:
+        raise Refused(line[0].line, f"#include: expected one of {', '.join(sorted(HEADERS))}")
+    if word == "pragma" and (len(line) < 3 or line[2].text != "unroll" or len(line) > 6):
+        raise Refused(line[0].line, "#pragma: expected `#pragma unroll`, and nothing else")
+    if word == "define":
+        _admit_macro(line, defined)
+    if word == "undef" and (len(line) < 3 or line[2].text not in defined):
+        raise Refused(line[0].line, "#undef: expected a macro of this source")
+
+
+def _admit_macro(line: Sequence[Token], defined: set[str]) -> None:
+    """A macro gives a new name to whole things: it joins no names and leaves no bracket open."""
+    name = line[2].text if len(line) > 2 else ""
+    if name in NO_MACRO or is_reserved(name) or is_of_the_runtime(name):
+        raise Refused(line[0].line, f"#define: expected a name of your own, got {name}")
+    if any(token.text == "##" for token in line):
+        raise Refused(line[0].line, "#define: expected no ##, which makes names that cannot be read here")
+    if any(token.text == "[" == after.text for token, after in pairwise(line)):
+        raise Refused(line[0].line, "[[…]]: attributes are not graded")
+    _require_nesting(line[3:])
+    defined.add(name)
+
+
+def _admit_name(token: Token) -> None:
+    if token.text in REFUSED:
+        raise Refused(token.line, f"{token.text}: {REFUSED[token.text]}")
+    if RUNNER_NAME.fullmatch(token.text):
+        raise Refused(token.line, f"{token.text} is a name of the runner's own")
+    if is_reserved(token.text) and not is_allowed(token.text):
+        raise Refused(token.line, f"{token.text} is reserved, and not among the names of CUDA that are graded")
+
+
+def _admit_code(code: Sequence[Token]) -> None:
+    """Look at the tokens outside of directives, each with the two that follow."""
+    end = Token("mark", "", code[-1].line if code else 0)
+    _require_nesting(code)
+    for token, second, third in zip(code, [*code[1:], end], [*code[2:], end, end], strict=False):
+        if token.text in ("#", "##"):
+            raise Refused(token.line, "# stands at the beginning of a line only")
+        if token.text == "[" == second.text and third.text not in ATTRIBUTES:
+            raise Refused(token.line, "[[…]]: attributes are not graded")
+        if token.text == "goto" and second.text == "*":
+            raise Refused(token.line, "goto: expected a label")
+        if token.text == "extern":
+            _admit_extern(token, second, third)
+    _admit_printf(code)
+
+
+def _admit_extern(token: Token, second: Token, third: Token) -> None:
+    """Only a kernel or function of the source is `extern "C"`; only dynamic shared memory is `extern` alone."""
+    is_own = third.text in AFTER_EXTERN_C if second.text == '"C"' else second.text in AFTER_EXTERN
+    if not is_own:
+        raise Refused(token.line, 'extern: expected `extern "C" __global__ …` or `extern __shared__ …`')
+
+
+def _admit_printf(code: Sequence[Token]) -> None:
+    """The format of printf can be read here, and counts nothing."""
+    for index, token in enumerate(code):
+        if token.text != "printf" or token.kind != "name":
+            continue
+        texts: list[str] = []
+        for following in code[index + 2 :]:
+            if following.kind != "string":
+                break
+            texts.append(following.text[1:-1])
+        text = "".join(texts)
+        is_call = code[index + 1 : index + 2] and code[index + 1].text == "(" and texts
+        if not is_call or COUNT_CONVERSION.search(text) or UNUSUAL_ESCAPE.search(text):
+            raise Refused(token.line, "printf: expected a format in quotes, without %n")
+
+
+def _require_nesting(tokens: Sequence[Token]) -> None:
+    """Brackets close what they open, so that a macro or its argument cannot end another's brackets."""
+    opened: list[Token] = []
+    for token in (token for token in tokens if token.kind == "mark"):
+        if token.text in PAIRS.values():
+            opened.append(token)
+        elif token.text in PAIRS and (not opened or opened.pop().text != PAIRS[token.text]):
+            raise Refused(token.line, f"{token.text} closes no {PAIRS[token.text]}: brackets must nest, #if or not")
+    if opened:
+        raise Refused(opened[-1].line, f"{opened[-1].text} is not closed: brackets must nest, #if or not")
