@@ -7,8 +7,10 @@ sandbox hold; whatever it reports is a claim, and the judge takes it as such.
 
 import contextlib
 import ctypes
+import importlib
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import numpy as np
 
 from . import values
 
+LABKIT_CUDA = "labkit.cuda"
 REQUEST = "request"
 CACHE_VARIABLE = "LABKIT_CACHE"
 NOT_DUMPABLE = 4  # prctl's PR_SET_DUMPABLE
@@ -35,6 +38,11 @@ def answer(work: Path, reply: int) -> None:
         pipe.write(values.encode(said))
 
 
+def _labkit_cuda() -> Any:
+    """Return the sandbox's own labkit, which is not the one that the autograder is installed with."""
+    return importlib.import_module(LABKIT_CUDA)
+
+
 def _unpack(files: dict[str, bytes], folder: Path) -> Path:
     folder.mkdir(mode=0o700)
     for name, content in files.items():
@@ -45,11 +53,10 @@ def _unpack(files: dict[str, bytes], folder: Path) -> Path:
 
 def _said(asked: dict[str, Any]) -> dict[str, Any]:
     """Do what is asked; what goes wrong is an answer too."""
-    from labkit.cuda.errors import CudaError
-
+    cuda = _labkit_cuda()
     try:
         return {"warm": _warm, "compile": _compile, "launch": _launch}[asked["op"]](asked)
-    except CudaError as error:
+    except cuda.CudaError as error:
         return {"error": _error(error)}
     except MemoryError:
         return {"error": {"kind": "out_of_memory", "line": None, "text": ""}}
@@ -68,9 +75,7 @@ def _error(error: Any) -> dict[str, Any]:
 
 def _warm(asked: dict[str, Any]) -> dict[str, Any]:
     """Build the runner: nothing of a student's is here."""
-    from labkit.cuda import build
-
-    build.warm_up()
+    importlib.import_module(f"{LABKIT_CUDA}.build").warm_up()
     return _made(asked)
 
 
@@ -83,9 +88,7 @@ def _made(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _compile(asked: dict[str, Any]) -> dict[str, Any]:
-    from labkit.cuda import RawModule
-
-    module = RawModule(code=asked["code"])
+    module = _labkit_cuda().RawModule(code=asked["code"])
     made = [module.compiled(checked) for checked in asked["checked"]]
     return _made(asked) | {"libraries": [compiled.library.name for compiled in made]}
 
@@ -96,9 +99,7 @@ def _launch(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(asked: dict[str, Any], order: int) -> dict[str, Any]:
-    from labkit.cuda import RawModule
-
-    module = RawModule(code=asked["code"])
+    module = _labkit_cuda().RawModule(code=asked["code"])
     arrays = [array.copy() for array in asked["arrays"]]
     traffic = []
     for launch in asked["launches"]:
@@ -126,8 +127,6 @@ def _quiet() -> Iterator[None]:
 
 
 def _traffic(report: Any) -> list[dict[str, Any]]:
-    from dataclasses import asdict
-
     return [
         {"line": line.line, "verb": line.verb, "space": line.space, "counts": asdict(line.counts)}
         for line in report.lines
