@@ -7,7 +7,7 @@ import numpy as np
 from labkit.expect import Mismatch, expect_dtype_and_shape, plain_array, show_given, show_number
 from labkit.formats import E2M1_VALUES, QuantisedE2M1
 
-ROUNDING = 1e-9
+ROUNDING_SHARE = 1e-9
 """Share by which a float64 bound may be below an error that it equals: sums of up to 2^12 terms in any order are off
 by less than 2^12 · 2^-53, 5e-13 of their terms."""
 
@@ -88,7 +88,7 @@ def expect_bound(got: Any, given: Any, errors: Any = None, formula: Any = None, 
     """Expect numbers that are nowhere below the errors, and nowhere more than 0.1 % above the formula."""
     shape = np.asarray(errors if formula is None else formula, np.float64)
     found = expect_dtype_and_shape(got, shape, given, hint, any_width=True)
-    least = np.zeros_like(shape) if errors is None else np.asarray(errors) * (1 - ROUNDING) - SMALLEST_ERROR
+    least = np.zeros_like(shape) if errors is None else np.asarray(errors) * (1 - ROUNDING_SHARE) - SMALLEST_ERROR
     most = np.full_like(shape, np.inf) if formula is None else np.asarray(formula) * TIGHT + SMALLEST_ERROR
     _refuse(~(found >= least), "at least {}, an error that occurs", least, found, given, hint)
     _refuse(~(found <= most), "at most {}, the formula and 0.1 %", most, found, given, hint)
@@ -122,7 +122,7 @@ def own(got: Any, right: Any, least: Any = None) -> np.ndarray:
     """
     found = expect_dtype_and_shape(got, np.asarray(right, np.float64), "", any_width=True).astype(np.float64)
     low = np.asarray(right if least is None else least) / SLIP
-    if not np.all((found >= low * (1 - ROUNDING)) & (found <= np.asarray(right) * SLIP)):
+    if not np.all((found >= low * (1 - ROUNDING_SHARE)) & (found <= np.asarray(right) * SLIP)):
         raise Mismatch(f"an earlier answer that is right within a factor of {SLIP}", "another")
     return found
 
@@ -133,7 +133,7 @@ def own_weights(student: Any, q: np.ndarray, keys: np.ndarray, *is_visible: np.n
     got = student.attention_weights(q, keys, *is_visible)
     found = expect_dtype_and_shape(got, right, "", any_width=True).astype(np.float64)
     total = found.sum(axis=-1)
-    if not (np.all((found >= 0) & (found <= 1 + ROUNDING)) and np.all((total >= 1 / SLIP) & (total <= SLIP))):
+    if not (np.all((found >= 0) & (found <= 1 + ROUNDING_SHARE)) and np.all((total >= 1 / SLIP) & (total <= SLIP))):
         raise Mismatch("shares of a weight of 1", show_number(total))
     return found
 
