@@ -897,25 +897,6 @@ def attention_weights(q, keys, is_visible=None):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-# %% wrong="attention_weights" name="scales_the_query_itself" loses="output_error_bound-moved output_error_bound-diameter output_error_bound-guarantee predict_output_error-keys predict_output_error-rms attention_error_sweep-error attention_error_sweep-placements"
-# Divides the caller's query by √D in place.
-def attention_weights(q, keys, is_visible=None):
-    _refuse_blind(is_visible)
-    logits = q.astype(np.float64) @ np.swapaxes(keys, -1, -2).astype(np.float64) / math.sqrt(q.shape[-1])
-    q /= math.sqrt(q.shape[-1])
-    return _softmax(logits if is_visible is None else np.where(is_visible, logits, -np.inf))
-
-
-def _refuse_blind(is_visible):
-    if is_visible is not None and not is_visible.any(axis=1).all():
-        raise ValueError(f"query {np.argmin(is_visible.any(axis=1))} sees no key")
-
-
-def _softmax(logits):
-    e = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
-
-
 # %% wrong="attention_weights" name="causal_always" loses="attention_weights-softmax attention_weights-scaled attention_weights-float64 attention_weights-large"
 # Without a mask, lets each query see no key after its own place.
 def attention_weights(q, keys, is_visible=None):
