@@ -35,7 +35,7 @@ _COMMON = (
 )
 _UNCHECKED = ("-O2", "-g1")
 _CHECKED = (
-    *("-O1", "-g1", "-fno-omit-frame-pointer"),
+    *("-O2", "-g1", "-fno-omit-frame-pointer"),
     "-fno-tree-sra",  # a float4 is loaded at once, as it is on a GPU
     "-fsanitize=thread,bounds,alignment,shift-exponent,integer-divide-by-zero,float-cast-overflow,return,unreachable",
     "-fno-sanitize-recover=return,unreachable",

@@ -10,14 +10,27 @@ inline int __syncthreads_count(int predicate, LABKIT_LINE) { return labkit_barri
 inline int __syncthreads_and(int predicate, LABKIT_LINE) { return labkit_barrier(LABKIT_BARRIER_AND, predicate, line); }
 inline int __syncthreads_or(int predicate, LABKIT_LINE) { return labkit_barrier(LABKIT_BARRIER_OR, predicate, line); }
 inline void __syncwarp(unsigned mask = 0xffffffffu, LABKIT_LINE) {
-    labkit_warp_call(LABKIT_SYNCWARP, mask, 0, 0, 0, 0, 32, line);
+    labkit_warp_call(LABKIT_SYNCWARP, mask, 0, 0, 32, line);
+}
+
+// Values travel as the bits of an integer of their size: 8 bytes at most, as on a GPU.
+template <int bytes> struct LabkitWord;
+template <> struct LabkitWord<1> { typedef unsigned char type; };
+template <> struct LabkitWord<2> { typedef unsigned short type; };
+template <> struct LabkitWord<4> { typedef unsigned type; };
+template <> struct LabkitWord<8> { typedef unsigned long long type; };
+template <class To, class From>
+__forceinline__ To labkit_bits(From from) {
+    static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
+    To to;
+    __builtin_memcpy(&to, &from, sizeof to);
+    return to;
 }
 
 template <class T>
-inline T labkit_exchange(int operation, unsigned mask, T value, int argument, int width, int line) {
-    T result;
-    labkit_warp_call(operation, mask, &value, &result, sizeof(T), argument, width, line);
-    return result;
+__forceinline__ T labkit_exchange(int operation, unsigned mask, T value, int argument, int width, int line) {
+    typedef typename LabkitWord<sizeof(T)>::type Word;
+    return labkit_bits<T>((Word)labkit_warp_call(operation, mask, labkit_bits<Word>(value), argument, width, line));
 }
 template <class T>
 inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, LABKIT_LINE) {
@@ -37,24 +50,16 @@ inline T __shfl_down_sync(unsigned mask, T value, unsigned distance, int width =
 }
 
 inline unsigned labkit_vote(int operation, unsigned mask, int predicate, int line) {
-    unsigned result;
-    int yes = predicate != 0;
-    labkit_warp_call(operation, mask, &yes, &result, sizeof(int), 0, 32, line);
-    return result;
+    return (unsigned)labkit_warp_call(operation, mask, predicate != 0, 0, 32, line);
 }
 inline unsigned __ballot_sync(unsigned mask, int predicate, LABKIT_LINE) { return labkit_vote(LABKIT_BALLOT, mask, predicate, line); }
 inline int __any_sync(unsigned mask, int predicate, LABKIT_LINE) { return (int)labkit_vote(LABKIT_ANY, mask, predicate, line); }
 inline int __all_sync(unsigned mask, int predicate, LABKIT_LINE) { return (int)labkit_vote(LABKIT_ALL, mask, predicate, line); }
-inline unsigned __activemask(LABKIT_LINE) {
-    unsigned result;
-    labkit_warp_call(LABKIT_ACTIVE_MASK, 0, 0, &result, sizeof(int), 0, 32, line);
-    return result;
-}
+inline unsigned __activemask(LABKIT_LINE) { return labkit_vote(LABKIT_ACTIVE_MASK, 0, 0, line); }
 template <class T>
 inline unsigned __match_any_sync(unsigned mask, T value, LABKIT_LINE) {
-    unsigned result;
-    labkit_warp_call(LABKIT_MATCH_ANY, mask, &value, &result, sizeof(T), 0, 32, line);
-    return result;
+    typedef typename LabkitWord<sizeof(T)>::type Word;
+    return (unsigned)labkit_warp_call(LABKIT_MATCH_ANY, mask, labkit_bits<Word>(value), 0, 32, line);
 }
 
 #define LABKIT_REDUCE(name, T, operation) \

@@ -1,12 +1,5 @@
 // Intrinsics: bit casts, conversions with a stated rounding, bit counting, loads with cache hints.
 #pragma once
-template <class To, class From>
-inline To labkit_bits(From from) {
-    static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
-    To to;
-    __builtin_memcpy(&to, &from, sizeof to);
-    return to;
-}
 inline int __float_as_int(float x) { return labkit_bits<int>(x); }
 inline unsigned __float_as_uint(float x) { return labkit_bits<unsigned>(x); }
 inline float __int_as_float(int x) { return labkit_bits<float>(x); }

@@ -30,6 +30,7 @@ static void complete_barrier() {
         }
     }
     pass_barrier();
+    count_traffic_at_barrier();
     // wake() puts a thread in front, so the last in the order goes first
     for (auto index = launch.order.rbegin(); index != launch.order.rend(); ++index) {
         if (&launch.threads[*index] != current) wake(launch.threads[*index]);

@@ -18,10 +18,10 @@ struct BarrierCall {
     int operation, predicate, result;
 };
 struct WarpCall {
-    int operation, size, argument, width;
+    int operation, argument, width;
     unsigned mask;
-    const void* in;
-    void* out;
+    uint64_t value;   // the bits of what the lane gives
+    uint64_t result;  // and gets
 };
 
 // A moment of a thread: what it did before is what carries a smaller phase, or the same phase and no later tick.
@@ -35,6 +35,8 @@ struct Acquired {
     uint32_t length;
 };
 
+struct AccessLog;
+
 struct Thread {
     Context context;
     Status status = Status::fresh;
@@ -45,6 +47,7 @@ struct Thread {
     int line = 0;  // of the call it waits in
     BarrierCall barrier{};
     WarpCall warp_call{};
+    AccessLog* log = nullptr;  // traffic.h
     unsigned spins = 0;  // atomics and volatile reads since it last let others run
 
     // Order of accesses (clocks.h).

@@ -39,13 +39,13 @@ static Region& place_region(uintptr_t& next, size_t bytes, int file, uint64_t fi
     size_t room = room_for(bytes), body = round_up(bytes, page);
     uintptr_t pages = next + guard;
     if (body) map_pages(pages, body, file, file_offset);
-    Region region;
+    for (size_t i = 0; i < room >> slot_shift; ++i) arena.owner[((next - arena.low) >> slot_shift) + i] = (uint16_t)regions.size();
+    regions.emplace_back();
+    Region& region = regions.back();
     region.low = pages + ((body - bytes) & ~(size_t)255);
     region.high = region.low + bytes;
-    for (size_t i = 0; i < room >> slot_shift; ++i) arena.owner[((next - arena.low) >> slot_shift) + i] = (uint16_t)regions.size();
     next += room;
-    regions.push_back(region);
-    return regions.back();
+    return region;
 }
 
 static void add_shared(Region& region, size_t bytes) {
@@ -70,7 +70,7 @@ void lay_out_memory(int file, const std::vector<GlobalMemory>& stretches, char* 
         dynamic_shared = &place_region(next, dynamic_bytes, -1, 0);
         add_shared(*dynamic_shared, dynamic_bytes);
     }
-    regions.push_back(Region());
+    regions.emplace_back();
     static_shared = &regions.back();
     static_shared->low = (uintptr_t)shared_low;
     static_shared->high = (uintptr_t)shared_high;
@@ -82,12 +82,6 @@ extern "C" void* labkit_dynamic_shared() { return dynamic_shared ? (void*)dynami
 void reset_shared_memory() {
     memset((void*)static_shared->low, 0xff, static_shared->high - static_shared->low);
     if (dynamic_shared) memset((void*)dynamic_shared->low, 0xff, dynamic_shared->high - dynamic_shared->low);
-}
-
-Region* region_near(uintptr_t address) {
-    if (address - arena.low < arena.size) return &regions[arena.owner[(address - arena.low) >> slot_shift]];
-    if (address - static_shared->low < static_shared->high - static_shared->low) return static_shared;
-    return nullptr;
 }
 
 void describe_place(Json& body, const Region& region, uintptr_t address) {

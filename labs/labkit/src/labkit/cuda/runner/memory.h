@@ -40,7 +40,11 @@ void lay_out_memory(int file, const std::vector<GlobalMemory>& stretches, char* 
 void reset_shared_memory();
 
 // The region that an address lies in, or beside; null if it is nowhere near one.
-Region* region_near(uintptr_t address);
+inline Region* region_near(uintptr_t address) {
+    if (address - arena.low < arena.size) return &regions[arena.owner[(address - arena.low) >> slot_shift]];
+    if (address - static_shared->low < static_shared->high - static_shared->low) return static_shared;
+    return nullptr;
+}
 
 // Space, region and offset of an address, for the body of a fault.
 void describe_place(Json& body, const Region& region, uintptr_t address);

@@ -1,16 +1,17 @@
 #include "shadow.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "memory.h"
 #include "report.h"
 
+bool is_write_pending = false;
+
 namespace {
-// Held until the write has happened.
 struct PendingWrite {
-    bool is_open = false;
-    const char* kind = nullptr;
     uintptr_t address = 0;
     int size = 0;
     unsigned char before[16];
@@ -19,7 +20,7 @@ struct PendingWrite {
 } pending;
 
 void hold_until_written(const Access& access, uint32_t other_code, const Json& body) {
-    pending.is_open = true;
+    is_write_pending = true;
     pending.address = access.address;
     pending.size = std::min(access.size, (int)sizeof pending.before);
     memcpy(pending.before, (void*)access.address, pending.size);
@@ -29,9 +30,8 @@ void hold_until_written(const Access& access, uint32_t other_code, const Json& b
 }
 }  // namespace
 
-void finish_pending_write() {
-    if (!pending.is_open) return;
-    pending.is_open = false;
+void judge_pending_write() {
+    is_write_pending = false;
     bool unchanged = memcmp((void*)pending.address, pending.before, pending.size) == 0;
     report_fault(unchanged ? "same_value_race" : "race", pending.code, pending.other_code, pending.body);
 }
@@ -53,21 +53,42 @@ static void report_race(const Region& region, const Access& access, const Record
     }
 }
 
+static void report_uninitialised(const Region& region, const Access& access) {
+    Json body = where_now();
+    body.number("code", access.code);
+    describe_place(body, region, access.address);
+    report_fault("uninitialised", access.code, 0, body);
+}
+
 static int log2_floor(size_t n) { return 63 - __builtin_clzll(n); }
 
+// One fault in place of 512 when the shadow of a large array is first used; a wish, not a need.
+static void ask_for_large_pages(void* memory, size_t bytes) {
+    const uintptr_t large = 2 << 20;
+    uintptr_t low = ((uintptr_t)memory + large - 1) & ~(large - 1), high = ((uintptr_t)memory + bytes) & ~(large - 1);
+    if (high > low) madvise((void*)low, high - low, MADV_HUGEPAGE);
+}
+
+// Zeros are empty cells, and the system hands out zeros page by page, as they are used.
+void Shadow::allocate(size_t n_cells) {
+    n_cells_ = n_cells;
+    cells_.reset((Cell*)calloc(std::max(n_cells, (size_t)1), sizeof(Cell)));
+    if (!cells_) give_up("no memory to watch an array with");
+    ask_for_large_pages(cells_.get(), n_cells * sizeof(Cell));
+}
+
 void Shadow::resize(size_t bytes, size_t cell_bytes) {
-    bytes_ = bytes;
     cell_shift_ = std::min(log2_floor(std::max(cell_bytes, (size_t)1)), 4);
     while (bytes % ((size_t)1 << cell_shift_)) --cell_shift_;
-    cells_.assign((bytes >> cell_shift_), Cell());
+    allocate(bytes >> cell_shift_);
 }
 
 void Shadow::split(size_t cell_bytes) {
     int shift = log2_floor(cell_bytes);
-    size_t parts = (size_t)1 << (cell_shift_ - shift);
-    std::vector<Cell> finer(cells_.size() * parts);
-    for (size_t i = 0; i < finer.size(); ++i) finer[i] = cells_[i / parts];
-    cells_.swap(finer);
+    size_t parts = (size_t)1 << (cell_shift_ - shift), n_coarse = n_cells_;
+    auto coarse = std::move(cells_);
+    allocate(n_coarse * parts);
+    for (size_t i = 0; i < n_coarse * parts; ++i) cells_[i] = coarse[i / parts];
     cell_shift_ = shift;
 }
 
@@ -77,22 +98,25 @@ void Shadow::touch(Region& region, const Access& access) {
         size_t alignment = offset ? (size_t)1 << __builtin_ctzll(offset) : cell_bytes;
         split(std::min({cell_bytes, alignment, (size_t)1 << log2_floor(access.size)}));
     }
+    Record now;
+    now.phase = phase;
+    now.tick = current->tick;
+    now.code = access.code;
+    now.thread = (uint32_t)current->index;
+    now.atomic = access.is_atomic;
     Cell* end = &cells_[0] + ((offset + access.size - 1) >> cell_shift_) + 1;
-    for (Cell* cell = &cells_[0] + (offset >> cell_shift_); cell != end; ++cell) touch_cell(region, *cell, access);
+    for (Cell* cell = &cells_[0] + (offset >> cell_shift_); cell != end; ++cell) touch_cell(region, *cell, access, now);
 }
 
 static inline bool conflicts(const Record& other, const Access& access, uint32_t oldest) {
     return other.phase && other.phase >= oldest && !(other.atomic && access.is_atomic) && !is_ordered(other);
 }
 
-void Shadow::touch_cell(Region& region, Cell& cell, const Access& access) {
+void Shadow::touch_cell(Region& region, Cell& cell, const Access& access, const Record& now) {
     // Shared memory is new in each block: what an earlier one left in the shadow is void.
     uint32_t oldest = region.shared ? first_phase_of_block : 1;
     if (region.shared && !access.is_write && cell.write.phase < oldest) {
-        Json body = where_now();
-        body.number("code", access.code);
-        describe_place(body, region, access.address);
-        report_fault("uninitialised", access.code, 0, body);
+        report_uninitialised(region, access);
     }
     if (conflicts(cell.write, access, oldest)) {
         report_race(region, access, cell.write, true);
@@ -104,12 +128,6 @@ void Shadow::touch_cell(Region& region, Cell& cell, const Access& access) {
         }
     }
 
-    Record now;
-    now.phase = phase;
-    now.tick = current->tick;
-    now.code = access.code;
-    now.thread = (uint32_t)current->index;
-    now.atomic = access.is_atomic;
     if (access.is_write) {
         cell.write = now;
         cell.reads[0].phase = cell.reads[1].phase = 0;

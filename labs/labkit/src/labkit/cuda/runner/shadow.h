@@ -1,6 +1,8 @@
 // Shadow memory: for each cell of a region the last write and up to two reads, to find accesses that nothing orders.
 #pragma once
 #include <cstddef>
+#include <cstdlib>
+#include <memory>
 #include <vector>
 
 #include "clocks.h"
@@ -29,12 +31,17 @@ public:
     void touch(Region& region, const Access& access);
 
 private:
+    void allocate(size_t n_cells);
     void split(size_t cell_bytes);
-    void touch_cell(Region& region, Cell& cell, const Access& access);
-    std::vector<Cell> cells_;
-    size_t bytes_ = 0;
+    void touch_cell(Region& region, Cell& cell, const Access& access, const Record& now);
+    std::unique_ptr<Cell[], decltype(&free)> cells_{nullptr, free};
+    size_t n_cells_ = 0;
     int cell_shift_ = 0;
 };
 
 // A write that raced with another write: harmless if it leaves what was there. Known after the write only.
-void finish_pending_write();
+extern bool is_write_pending;
+void judge_pending_write();
+inline void finish_pending_write() {
+    if (__builtin_expect(is_write_pending, false)) judge_pending_write();
+}

@@ -1,7 +1,6 @@
 #include "traffic.h"
 
 #include <algorithm>
-#include <map>
 
 #include "memory.h"
 #include "report.h"
@@ -25,15 +24,14 @@ struct Counts {
 };
 std::vector<Counts> counts;
 std::vector<uint32_t> counts_of_code;  // where in `counts`, plus one
-std::vector<long long> bytes_of_thread;
 
-Counts& counts_of(const LoggedAccess& access) {
+size_t place_of_counts(const LoggedAccess& access) {
     uint32_t& place = counts_of_code[access.code];
     if (!place) {
         counts.push_back({access.is_write, access.is_atomic, access.is_shared});
         place = (uint32_t)counts.size();
     }
-    return counts[place - 1];
+    return place - 1;
 }
 
 // One access of a warp: what its lanes accessed with the same instruction at the same time.
@@ -85,7 +83,7 @@ int count_extra_rounds(const WarpAccess& access) {
 
 void count_warp_access(const WarpAccess& access, int n_lanes_of_warp) {
     const LoggedAccess& first = *access.lanes[0];
-    Counts& count = counts_of(first);
+    Counts& count = counts[place_of_counts(first)];
     count.thread_accesses += access.n_lanes;
     count.warp_accesses += 1;
     count.bytes += (long long)access.n_lanes * first.size;
@@ -116,24 +114,54 @@ int count_while_alike(const Warp& warp) {
     }
 }
 
-// From here on lanes went different ways: match the n-th time of an instruction in one lane to the n-th in another.
+// Accesses of lanes that went different ways, matched: the n-th time of an instruction in one lane to the n-th in another.
+class Matching {
+public:
+    void add(const LoggedAccess& logged, int time) {
+        size_t key = place_of_counts(logged) * log_length + time;
+        if (key >= place_of_.size()) place_of_.resize(key + log_length, none);
+        if (place_of_[key] == none) {
+            place_of_[key] = (int)matched_.size();
+            keys_.push_back(key);
+            matched_.emplace_back();
+        }
+        WarpAccess& access = matched_[place_of_[key]];
+        access.lanes[access.n_lanes++] = &logged;
+    }
+    void count(int n_lanes_of_warp) {
+        for (const WarpAccess& access : matched_) count_warp_access(access, n_lanes_of_warp);
+        for (size_t key : keys_) place_of_[key] = none;
+        matched_.clear();
+        keys_.clear();
+    }
+
+private:
+    static constexpr int none = -1;
+    std::vector<int> place_of_;  // in `matched_`, by instruction and time
+    std::vector<size_t> keys_;   // those in use
+    std::vector<WarpAccess> matched_;
+};
+
 void count_by_occurrence(const Warp& warp, int from) {
-    std::map<std::pair<uint32_t, int>, WarpAccess> matched;
+    static Matching matching;
+    static std::vector<int> times;  // that an instruction has come up in this lane
     for (int lane = 0; lane < warp.n_lanes; ++lane) {
-        std::map<uint32_t, int> times;
+        times.assign(times.size(), 0);
         for (int place = from; place < warp.log(lane).length; ++place) {
             const LoggedAccess& logged = warp.log(lane).accesses[place];
-            WarpAccess& access = matched[{logged.code, times[logged.code]++}];
-            access.lanes[access.n_lanes++] = &logged;
+            size_t instruction = place_of_counts(logged);
+            if (instruction >= times.size()) times.resize(instruction + 1, 0);
+            matching.add(logged, times[instruction]++);
         }
     }
-    for (auto& entry : matched) count_warp_access(entry.second, warp.n_lanes);
+    matching.count(warp.n_lanes);
 }
 
 }  // namespace
 
 void start_traffic() {
     logs.resize(launch.n_threads);
+    for (int i = 0; i < launch.n_threads; ++i) launch.threads[i].log = &logs[i];
     counts_of_code.assign(launch.module_high - launch.module_low + 1, 0);
 }
 
@@ -149,6 +177,14 @@ void count_traffic_of_warp(int number) {
 
 void count_traffic_of_block() {
     for (int warp = 0; warp * warp_lanes < launch.n_threads; ++warp) count_traffic_of_warp(warp);
+}
+
+void count_traffic_at_warp_call(int warp) {
+    if (!logs.empty() && logs[warp * warp_lanes].length > log_length / 2) count_traffic_of_warp(warp);
+}
+
+void count_traffic_at_barrier() {
+    for (int warp = 0; warp * warp_lanes < launch.n_threads; ++warp) count_traffic_at_warp_call(warp);
 }
 
 // The log is full: let the others of the warp catch up, so that accesses of the same time are matched.

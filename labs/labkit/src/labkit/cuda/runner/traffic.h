@@ -9,7 +9,8 @@
 
 #include "shadow.h"
 
-const int log_length = 256;
+// No power of two: places of the same number in different logs would all fall into one set of the cache.
+const int log_length = 220;
 
 struct LoggedAccess {
     uint64_t address;
@@ -27,10 +28,14 @@ void start_traffic();
 void make_room_in_log();
 void count_traffic_of_warp(int warp);
 void count_traffic_of_block();
+
+// All threads of the warp, or of the block, are at one place: a good moment to count, once enough has come together.
+void count_traffic_at_warp_call(int warp);
+void count_traffic_at_barrier();
 std::string traffic_as_json();
 
 inline void count_access(const Access& access, bool is_shared) {
-    if (logs[current->index].length == log_length) make_room_in_log();
-    AccessLog& log = logs[current->index];
+    AccessLog& log = *current->log;
+    if (log.length == log_length) make_room_in_log();
     log.accesses[log.length++] = {access.address, access.code, (uint8_t)access.size, access.is_write, access.is_atomic, is_shared};
 }

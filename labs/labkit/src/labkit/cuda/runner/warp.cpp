@@ -17,22 +17,28 @@ const char* warp_operation_name(int operation) {
     return names[operation];
 }
 
-static std::vector<int> n_running;  // threads of each warp that have not finished
+namespace {
+struct WarpState {
+    int n_running = 0;         // threads that have not finished
+    Thread* first = nullptr;   // of the lanes that wait in a collective the one that came first,
+    unsigned came = 0;         // and those that have come to the same one since
+    bool is_mixed = false;     // lanes have waited in different collectives: counting is not enough any more
+};
+std::vector<WarpState> states;
+}  // namespace
 
 static int lanes_of_warp(int warp) { return std::min(warp_lanes, launch.n_threads - warp * warp_lanes); }
 
 void start_warps() {
-    n_running.resize((launch.n_threads + warp_lanes - 1) / warp_lanes);
-    for (size_t warp = 0; warp < n_running.size(); ++warp) n_running[warp] = lanes_of_warp((int)warp);
+    states.assign((launch.n_threads + warp_lanes - 1) / warp_lanes, WarpState());
+    for (size_t warp = 0; warp < states.size(); ++warp) states[warp].n_running = lanes_of_warp((int)warp);
 }
 
 void finish_in_warp(Thread& thread) {
-    if (--n_running[thread.warp] == 0) count_traffic_of_warp(thread.warp);
+    if (--states[thread.warp].n_running == 0) count_traffic_of_warp(thread.warp);
 }
 
 namespace {
-
-const size_t max_value_bytes = 16;
 
 // The lanes that take part in one collective: null where a lane does not.
 struct Lanes {
@@ -69,33 +75,29 @@ void report_absent_source(const Thread& thread, int source) {
 }
 
 void shuffle(const Lanes& lanes) {
-    unsigned char values[warp_lanes][max_value_bytes];
-    for (int lane = 0; lane < warp_lanes; ++lane) {
-        if (lanes.threads[lane]) memcpy(values[lane], lanes.threads[lane]->warp_call.in, lanes.threads[lane]->warp_call.size);
-    }
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!lanes.threads[lane]) continue;
-        const WarpCall& call = lanes.threads[lane]->warp_call;
+        WarpCall& call = lanes.threads[lane]->warp_call;
         int source = source_lane(call, lane);
         if (source >= 0 && source < warp_lanes && lanes.threads[source]) {
-            memcpy(call.out, values[source], call.size);
+            call.result = lanes.threads[source]->warp_call.value;
         } else {
             report_absent_source(*lanes.threads[lane], source);
-            memset(call.out, 0xff, call.size);
+            call.result = ~0ull;
         }
     }
 }
 
 void give_to_all(const Lanes& lanes, unsigned result) {
     for (Thread* thread : lanes.threads) {
-        if (thread) *(unsigned*)thread->warp_call.out = result;
+        if (thread) thread->warp_call.result = result;
     }
 }
 
 void vote(const Lanes& lanes, int operation) {
     unsigned yes = 0;
     for (int lane = 0; lane < warp_lanes; ++lane) {
-        if (lanes.threads[lane] && *(const int*)lanes.threads[lane]->warp_call.in) yes |= 1u << lane;
+        if (lanes.threads[lane] && lanes.threads[lane]->warp_call.value) yes |= 1u << lane;
     }
     give_to_all(lanes, operation == LABKIT_BALLOT ? yes : operation == LABKIT_ANY ? yes != 0 : yes == lanes.mask);
 }
@@ -106,9 +108,9 @@ void match(const Lanes& lanes) {
         unsigned equal = 0;
         for (int lane = 0; lane < warp_lanes; ++lane) {
             const Thread* other = lanes.threads[lane];
-            if (other && !memcmp(other->warp_call.in, thread->warp_call.in, thread->warp_call.size)) equal |= 1u << lane;
+            if (other && other->warp_call.value == thread->warp_call.value) equal |= 1u << lane;
         }
-        *(unsigned*)thread->warp_call.out = equal;
+        thread->warp_call.result = equal;
     }
 }
 
@@ -130,7 +132,7 @@ void reduce(const Lanes& lanes, int operation) {
     unsigned result = 0;
     for (const Thread* thread : lanes.threads) {
         if (!thread) continue;
-        unsigned value = *(const unsigned*)thread->warp_call.in;
+        unsigned value = (unsigned)thread->warp_call.value;
         result = first ? value : combine(operation, result, value);
         first = false;
     }
@@ -151,6 +153,9 @@ void complete(const Thread& caller) {
     } else {
         reduce(lanes, operation);
     }
+    WarpState& state = states[caller.warp];
+    if (state.first && !(lanes.mask & ~state.came)) state = {state.n_running, nullptr, 0, state.is_mixed};
+    if (__builtin_popcount(lanes.mask) == state.n_running) count_traffic_at_warp_call(caller.warp);
     // wake() puts a thread in front, so the last in the order goes first
     Thread* woken[warp_lanes];
     int n = 0;
@@ -175,6 +180,18 @@ bool all_have_come(const Thread& caller, bool excuse_finished) {
         if (!in_same_call(other, caller)) return false;
     }
     return true;
+}
+
+// Has the current thread come last to its collective? Mostly all lanes come to the same one, and counting them is enough.
+bool has_come_last() {
+    WarpState& state = states[current->warp];
+    if (!state.first) state.first = current;
+    if (in_same_call(*state.first, *current)) {
+        state.came |= 1u << lane_of(*current);
+    } else {
+        state.is_mixed = true;
+    }
+    return state.is_mixed ? all_have_come(*current, false) : state.came == current->warp_call.mask;
 }
 
 bool needs_every_lane(int operation) { return operation >= LABKIT_SHUFFLE && operation <= LABKIT_SHUFFLE_DOWN; }
@@ -206,22 +223,20 @@ bool complete_warp_calls_of_finished_lanes() {
     return false;
 }
 
-extern "C" void labkit_warp_call(int operation, unsigned mask, const void* in, void* out, int size, int argument, int width, int line) {
+extern "C" uint64_t labkit_warp_call(int operation, unsigned mask, uint64_t value, int argument, int width, int line) {
     finish_pending_write();
-    if (operation == LABKIT_ACTIVE_MASK) {
-        *(unsigned*)out = active_mask();
-        return;
-    }
+    if (operation == LABKIT_ACTIVE_MASK) return active_mask();
     if (!(mask >> lane_of(*current) & 1)) report_not_in_own_mask(operation, mask, line);
     int lanes = lanes_of_warp(current->warp);
     if (lanes < warp_lanes) mask &= (1u << lanes) - 1;  // lanes past the end of the block do not exist
     current->status = Status::at_warp_call;
     current->line = line;
-    current->warp_call = {operation, size, argument, width, mask, in, out};
-    if (all_have_come(*current, false)) {
+    current->warp_call = {operation, argument, width, mask, value, 0};
+    if (has_come_last()) {
         complete(*current);
         current->status = Status::ready;
     } else {
         wait_for_others();
     }
+    return current->warp_call.result;
 }
