@@ -1510,6 +1510,27 @@ def centre_keys(keys, n_calibration):
     return centred, centre
 
 
+# %% wrong="centre_keys" name="in_place" loses="centre_keys-argument"
+# Subtracts in the caller's array.
+def centre_keys(keys, n_calibration):
+    if not 1 <= n_calibration <= len(keys):
+        raise ValueError(f"n_calibration: expected 1 to {len(keys)}, got {n_calibration}")
+    centre = keys[:n_calibration].mean(axis=0, dtype=np.float64).astype(np.float32)
+    keys[n_calibration:] -= centre
+    return keys, centre
+
+
+# %% wrong="centre_keys" name="mean_of_a_token" loses="centre_keys-centre centre_keys-later centre_keys-first centre_keys-argument centre_keys-refuses choose_scheme-best choose_scheme-error choose_scheme-budget choose_scheme-refuses"
+# Averages over the channels of a token.
+def centre_keys(keys, n_calibration):
+    if not 1 <= n_calibration <= len(keys):
+        raise ValueError(f"n_calibration: expected 1 to {len(keys)}, got {n_calibration}")
+    centred = keys.copy()
+    means = keys.mean(axis=1, dtype=np.float64).astype(np.float32)
+    centred[n_calibration:] -= means[n_calibration:, None]
+    return centred, means
+
+
 # %% wrong="centre_keys" name="one_token_more" loses="centre_keys-centre"
 # Takes one token more into the mean.
 def centre_keys(keys, n_calibration):
