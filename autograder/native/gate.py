@@ -8,7 +8,7 @@ come the compiled object's symbols (`library`) and the sandbox.
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from autograder.native.names import NO_MACRO, REFUSED, RUNNER_NAME, is_allowed, is_of_the_runtime, is_reserved
 from autograder.native.tokens import Refused, Token, lines_of
@@ -89,6 +89,7 @@ def _admit_macro(line: Sequence[Token], defined: set[str]) -> None:
     if any(token.text == "[" == after.text for token, after in pairwise(line)):
         raise Refused(line[0].line, "[[…]]: attributes are not graded")
     _require_nesting(line[3:])
+    _admit_printf(line)
     defined.add(name)
 
 
@@ -129,13 +130,11 @@ def _admit_printf(code: Sequence[Token]) -> None:
     for index, token in enumerate(code):
         if token.text != "printf" or token.kind != "name":
             continue
-        texts: list[str] = []
-        for following in code[index + 2 :]:
-            if following.kind != "string":
-                break
-            texts.append(following.text[1:-1])
-        text = "".join(texts)
-        is_call = code[index + 1 : index + 2] and code[index + 1].text == "(" and texts
+        after = code[index + 1 :]
+        strings = list(takewhile(lambda following: following.kind == "string", after[1:]))
+        text = "".join(string.text[1:-1] for string in strings)
+        closing = after[len(strings) + 1].text if len(after) > len(strings) + 1 else ""
+        is_call = after[:1] and after[0].text == "(" and strings and closing in (",", ")")
         if not is_call or COUNT_CONVERSION.search(text) or UNUSUAL_ESCAPE.search(text):
             raise Refused(token.line, "printf: expected a format in quotes, without %n")
 

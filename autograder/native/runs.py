@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.errors import CourseError, SandboxError
+from autograder.errors import CourseError
 from autograder.limits import Limits
 from autograder.native import faults
 from autograder.native.booth import Ended, ask
@@ -22,6 +22,7 @@ from autograder.native.faults import NativeFault
 from autograder.native.gate import admit
 from autograder.native.library import admit_library
 from autograder.native.tokens import Refused
+from autograder.native.warm import warm_files
 
 COMPILE_SECONDS, START_SECONDS = 40.0, 20.0
 SLEEP_FACTOR = 4.0  # a kernel's limit is processor time; one that waits is ended after so much more of the clock's
@@ -139,7 +140,7 @@ class Native:
         except Refused as refused:
             raise faults.of_refusal(refused, source) from None
         kinds = [True] if checked else [True, False]  # a kernel's parameters are read off the checked one
-        warm = self._warm()
+        warm = warm_files(self.prefix, self.limits, self.sandbox)
         answer = self._ask({"op": "compile", "code": source, "files": warm, "checked": kinds}, COMPILE_SECONDS)
         if "error" in answer:
             raise faults.of_compilation(answer["error"], source)
@@ -149,10 +150,6 @@ class Native:
         except Refused as refused:
             raise faults.of_refusal(refused, source) from None
         return {**warm, **answer["files"]}
-
-    def _warm(self) -> dict[str, bytes]:
-        """Return labkit's runner, built where nothing of a student's is."""
-        return warm_files(self.prefix, self.limits, self.sandbox)
 
     def _ask(self, request: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         left = self.seconds_left()
@@ -164,26 +161,6 @@ class Native:
                 answer.status, answer.why, "the compiler" if request["op"] == "compile" else "the kernel"
             )
         return answer
-
-
-_warmed: dict[Path, dict[str, bytes]] = {}
-
-
-def warm_files(prefix: Path, limits: Limits, sandbox: str) -> dict[str, bytes]:
-    """Return what labkit compiles once for a machine, its runner; built in a sandbox and kept by this process.
-
-    Raises
-    ------
-    SandboxError
-        If there is no compiler, or labkit does not compile.
-    """
-    if prefix not in _warmed:
-        answer = ask({"op": "warm", "files": {}}, limits, prefix, sandbox, 5 * COMPILE_SECONDS)
-        if isinstance(answer, Ended) or "error" in answer:
-            why = answer.why if isinstance(answer, Ended) else answer["error"]["text"]
-            raise SandboxError(f"kernels: expected a machine that compiles them, got: {why}")
-        _warmed[prefix] = dict(answer["files"])
-    return _warmed[prefix]
 
 
 def _arrays_of(launches: Sequence[Launch]) -> list[np.ndarray]:
