@@ -210,6 +210,60 @@ MISTAKES = {
 }
 
 
+OTHER_RIGHT_ANSWERS = {
+    "a thread for each group": (
+        QUANTISE_PACK,
+        """
+    for (long long g = (long long)blockIdx.x * blockDim.x + threadIdx.x; g < n_groups; g += n_threads) {
+        float amax = 0.0f;
+        for (int i = 0; i < 16; ++i) amax = fmaxf(amax, fabsf(x[16 * g + i]));
+        scales[g] = encode_e4m3(fmaxf(amax / 6.0f, 0.001953125f));
+        const float scale = decode_e4m3(scales[g]);
+        for (int i = 0; i < 16; i += 2)
+            packed[8 * g + i / 2] = encode_e2m1(x[16 * g + i] / scale) + 16 * encode_e2m1(x[16 * g + i + 1] / scale);
+    }
+""",
+    ),
+    "lanes along the channels, a rescaling for each token": (
+        DECODE_ATTENTION,
+        """
+    for (int first = begin; first < end; first += TILE) {
+        const int n_tokens = min(TILE, end - first);
+        load_tile(tile, k_packed, k_scales, row + first, n_tokens, width);
+        __syncthreads();
+        for (int t = 0; t < n_tokens; ++t) {
+            float logit = 0.0f;
+            for (int d = lane; d < width; d += 32) logit += query[d] * tile[t * (width + 1) + d];
+            for (int distance = 1; distance < 32; distance *= 2) logit += __shfl_xor_sync(FULL_WARP, logit, distance);
+            if (lane == 0) weights[t] = logit;
+        }
+        __syncthreads();
+        load_tile(tile, v_packed, v_scales, row + first, n_tokens, width);
+        __syncthreads();
+        for (int t = 0; t < n_tokens; ++t) {
+            const float larger = fmaxf(running_max, weights[t]);
+            const float correction = expf(running_max - larger), weight = expf(weights[t] - larger);
+            running_max = larger;
+            running_sum = running_sum * correction + weight;
+            for (int c = 0; lane + 32 * c < width; ++c)
+                output[c] = output[c] * correction + weight * tile[t * (width + 1) + lane + 32 * c];
+        }
+        __syncthreads();
+    }
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("answer", OTHER_RIGHT_ANSWERS)
+def test_right_answers_written_differently_pass(machine: Machine, answer: str) -> None:
+    code, loop = OTHER_RIGHT_ANSWERS[answer]
+    before, rest = code.split("// ### BEGIN SOLUTION")
+    _, after = rest.split("// ### END SOLUTION")
+    check = check_quantise if code is QUANTISE_PACK else check_attention
+    check(machine, before + loop + after)
+
+
 @pytest.fixture
 def checked(machine: Machine) -> Machine:
     """The CPU run alone: what a GPU does after a mistake is not defined, and it counts no transactions."""
