@@ -1,0 +1,48 @@
+// about: The first lane of a group makes the scale, the others get it by __shfl_sync; eight codes become a word by an or over lanes.
+// kernel: quantise_pack
+// grid: 2
+// block: 32
+// arg: float32[64] normal(90)
+// arg: uint32[8] zeros
+// arg: uint8[4] zeros
+// let: want = given.quantise_e2m1(x)
+// let: e4m3 = np.array([m * 2.0**-9 if e == 0 else (8 + m) * 2.0**(e - 10) for e in range(16) for m in range(8)][:127])
+// equals: packed = given.pack_nibbles(want.codes).view(np.uint32)
+// equals: scales = np.searchsorted(e4m3, want.scales)
+__device__ unsigned char encode_e4m3(float x)          // 2^-9 <= x <= 448, nearest, ties to even
+{
+    unsigned int bits = __float_as_uint(x);
+    int exponent = (int)(bits >> 23) - 127;
+    if (exponent < -6) return (unsigned char)__float2int_rn(x * 512.0f);
+    bits += 0x7ffffu + ((bits >> 20) & 1u);
+    return (unsigned char)((bits >> 20) - (120u << 3));
+}
+
+__device__ float decode_e4m3(unsigned char code)
+{
+    int exponent = code >> 3 & 15, mantissa = code & 7;
+    return exponent == 0 ? ldexpf((float)mantissa, -9) : ldexpf((float)(8 + mantissa), exponent - 10);
+}
+
+__device__ unsigned int encode_e2m1(float x)            // nearest, ties to even
+{
+    float a = fabsf(x);
+    unsigned int code = (a > 0.25f) + (a >= 0.75f) + (a > 1.25f) + (a >= 1.75f) + (a > 2.5f) + (a >= 3.5f) + (a > 5.0f);
+    return code | (__float_as_uint(x) >> 31) << 3;
+}
+
+extern "C" __global__ void quantise_pack(const float* x, unsigned int* packed, unsigned char* scales)
+{
+    int i = blockIdx.x * 32 + threadIdx.x, lane = threadIdx.x;
+    float value = x[i], amax = fabsf(value);
+    for (int distance = 8; distance > 0; distance >>= 1) amax = fmaxf(amax, __shfl_down_sync(0xffffffffu, amax, distance, 16));
+    float step = 0.0f;
+    if (lane % 16 == 0) {
+        scales[i / 16] = encode_e4m3(fminf(fmaxf(amax / 6.0f, 0x1p-9f), 448.0f));
+        step = decode_e4m3(scales[i / 16]);
+    }
+    step = __shfl_sync(0xffffffffu, step, lane & ~15);
+    unsigned int word = encode_e2m1(value / step) << 4 * (lane % 8);
+    for (int distance = 1; distance < 8; distance <<= 1) word |= __shfl_xor_sync(0xffffffffu, word, distance);
+    if (lane % 8 == 0) packed[i / 8] = word;
+}
