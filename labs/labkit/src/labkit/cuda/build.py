@@ -116,7 +116,7 @@ def warm_up() -> None:
 
 
 def _headers(folder: str) -> list[Path]:
-    return sorted(HERE.glob(f"{folder}/*.h")) + (sorted(HERE.glob("device/*.h")) if folder != "device" else [])
+    return sorted({*HERE.glob("device/**/*.h"), *HERE.glob(f"{folder}/*.h")})
 
 
 def _digest(*parts: object) -> str:
@@ -173,7 +173,7 @@ def _build_library(text: str, flags: tuple[str, ...], made: Path) -> None:
     """Compile, then link without a sanitiser's library: the runner stands in for it."""
     unit, compiled = made.with_suffix(".cpp"), made.with_suffix(".o")
     unit.write_text(text)
-    _run([*compiler(), *flags, "-I", HERE / "device", "-c", unit, "-o", compiled])
+    _run([*compiler(), *flags, "-I", HERE / "device", "-I", HERE / "device" / "include", "-c", unit, "-o", compiled])
     _run([*_linker(), "-shared", "-o", made, compiled])
 
 
