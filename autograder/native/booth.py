@@ -40,7 +40,7 @@ def ask(
     reader, writer = os.pipe()
     try:
         try:
-            room.start({}, {REQUEST: values.encode(dict(request))}, reply=writer)
+            room.start({}, {REQUEST: values.encode(dict(request))}, writer)
         finally:
             os.close(writer)
         data = _read(reader, limits.reply_bytes + MiB, time.monotonic() + seconds)

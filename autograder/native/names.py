@@ -13,7 +13,8 @@ _CUDA_NAMES = """
     __float2uint_rn __float2uint_ru __float2uint_rz __float_as_int __float_as_uint __fmaf_rn __fmul_rn
     __forceinline__ __frcp_rn __frsqrt_rn __fsqrt_rn __fsub_rn __funnelshift_l __funnelshift_r __global__
     __grid_constant__ __host__ __int2float_rn __int_as_float __launch_bounds__ __ldca __ldcg __ldcs __ldg __log10f
-    __log2f __logf __longlong_as_double __managed__ __match_all_sync __match_any_sync __mul24 __mulhi __nanosleep __noinline__
+    __log2f __logf __longlong_as_double __managed__ __match_all_sync __match_any_sync __mul24 __mulhi __nanosleep
+    __noinline__
     __popc __popcll __powf __reduce_add_sync __reduce_and_sync __reduce_max_sync __reduce_min_sync __reduce_or_sync
     __reduce_xor_sync __restrict __restrict__ __saturatef __shared__ __shfl_down_sync __shfl_sync __shfl_up_sync
     __shfl_xor_sync __sincosf __sinf __stcg __stcs __syncthreads __syncthreads_and __syncthreads_count

@@ -128,6 +128,8 @@ class Native:
             try:
                 self.compiled[source, checked] = self._compile(source, checked)
             except NativeFault as fault:
+                if fault.status != "failed":
+                    raise  # not a verdict on the source: asked again, it may end otherwise
                 self.compiled[source, checked] = fault
         found = self.compiled[source, checked]
         if isinstance(found, NativeFault):
