@@ -21,7 +21,7 @@ from pictures import attention_error, broken_estimates, comparison, looseness, n
 
 CHAPTER = (Path(__file__).resolve().parents[2] / "book" / "errors.md").read_text(encoding="utf-8")
 WIDTH = 16
-ROUNDED = 0.005  # the chapter rounds its example to two decimals
+ROUNDED = 0.005  # the chapter rounds to two decimals, in its example to three
 ABOUT_ONE = 0.25  # the estimate's relative deviation over a few dozen queries, where its assumptions hold
 
 
@@ -54,7 +54,7 @@ def test_example_by_hand_is_right():
     assert attention_weights(q, exact) == pytest.approx(np.array([[0.646, 0.354]]), abs=ROUNDED / 10)
     assert attention_weights(q, decoded) == pytest.approx(np.array([[0.731, 0.269]]), abs=ROUNDED / 10)
     before, after = attend(q, exact, first_channel(2.4, 5.2))[0, 0], attend(q, decoded, first_channel(2, 6))[0, 0]
-    assert (before, after, before - after) == pytest.approx((3.39, 3.08, 0.32), abs=ROUNDED)
+    assert (before, after, before - after) == pytest.approx((3.392, 3.076, 0.316), abs=ROUNDED / 10)
 
 
 def test_bound_of_the_example_is_right_but_for_the_zeros_beside_it():
@@ -62,7 +62,8 @@ def test_bound_of_the_example_is_right_but_for_the_zeros_beside_it():
     radii[:, 0] = error_radius(example((4, 7)))[:, 0]
     assert radii[:, 0] == pytest.approx([0.5, 1.0])
     moved = weight_error_bound(np.array([[0.25, 0.25]]))[0] * (abs(2 - 6) + radii.sum())
-    assert moved + 0.731 * 0.5 + 0.269 * 1 == pytest.approx(1.32, abs=ROUNDED)
+    assert moved == pytest.approx(0.684, abs=ROUNDED / 10)
+    assert moved + 0.731 * 0.5 + 0.269 * 1 == pytest.approx(1.318, abs=ROUNDED / 10)
     assert output_error_bound(first_channel(4.0), example((3, 1)), example((4, 7)))[0] > 1.32, "more channels, no less"
 
 
@@ -141,6 +142,11 @@ def test_estimate_holds_where_it_should_and_breaks_where_the_chapter_says(synthe
     assert ratio["uniform"] < 0.95
 
 
+def test_loud_channel_errs_less_than_its_code_says():
+    assert broken_estimates.excess_in_loud_channel() > 4
+    assert comparison.estimate_ratio(broken_estimates.of_layer(10)) > 1.3
+
+
 def test_real_layer_0_breaks_the_estimate_because_its_tokens_repeat(real):
     assert comparison.estimate_ratio(real["real layer 0"]) < 0.75
     assert comparison.estimate_ratio(real["real layer 0, each token once"]) == pytest.approx(1, abs=ABOUT_ONE)
@@ -189,5 +195,3 @@ def test_answers_of_the_exercises_are_right():
     assert np.tanh(np.log(3) / 2) == pytest.approx(0.5)
     assert needle_tolerance(4096, 12.0, 0.5) == pytest.approx(1.84, abs=ROUNDED)
     assert needle_tolerance(131_072, 12.0, 0.5) == pytest.approx(0.11, abs=ROUNDED)
-    u = (np.arange(150_000) + 0.5) / 100_000 - 0.5  # evenly over the cell of 4, whose value is at 0
-    assert np.mean(u**2) == pytest.approx(0.25, abs=1e-6)
