@@ -168,6 +168,14 @@ def test_without_a_token_or_an_element_nothing_is_launched(machine: Machine) -> 
     assert x.shape == (0, 16)
 
 
+@pytest.mark.parametrize(("batch", "tokens"), [(0, 5), (2, 0)])
+def test_attention_over_nothing_is_zero_or_nothing(machine: Machine, batch: int, tokens: int) -> None:
+    cache = (np.zeros((batch, 1, tokens, 8), np.uint8), np.zeros((batch, 1, tokens, 1), np.uint8)) * 2
+    case = AttentionCase(np.ones((batch, 3, 16), np.float32), *cache, np.zeros(batch, np.int32), 2)
+    found = run_attention(machine, attention_kernels(machine), case)
+    expect_values(found, np.zeros((batch, 3, 16), np.float32), given=(batch, tokens))
+
+
 MISTAKES = {
     "scale before the maximum": (QUANTISE_PACK, "int distance = 8; distance > 0", "int distance = 8; distance > 1"),
     "maximum of the whole warp": (QUANTISE_PACK, "distance = 8;", "distance = 16;"),
@@ -186,6 +194,7 @@ MISTAKES = {
         "const float value =",
         "if (i >= n_elements) break; const float value =",
     ),
+    "ties away from zero": (QUANTISE_PACK, "encode_e2m1(__fdiv_rn", "encode_e2m1(1.0000001f * __fdiv_rn"),
     "two writers of a byte": (QUANTISE_PACK, "lane % 2 == 0)", "lane % 2 < 2)"),
     "no rescaling of the output": (DECODE_ATTENTION, "float sum = output[c] * correction", "float sum = output[c]"),
     "no rescaling of the sum": (DECODE_ATTENTION, "running_sum * correction + ", "running_sum + "),
