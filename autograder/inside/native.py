@@ -81,10 +81,8 @@ def _warm(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _made(asked: dict[str, Any]) -> dict[str, Any]:
     """Return the files that the cache has and had not."""
-    folder = Path(os.environ[CACHE_VARIABLE])
-    return {
-        "files": {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.name not in asked["files"]}
-    }
+    made = [path for path in sorted(Path(os.environ[CACHE_VARIABLE]).iterdir()) if path.is_file()]
+    return {"files": {path.name: path.read_bytes() for path in made if path.name not in asked["files"]}}
 
 
 def _compile(asked: dict[str, Any]) -> dict[str, Any]:
