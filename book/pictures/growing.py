@@ -68,8 +68,10 @@ def draw_ordinary_errors(axes: Axes, errors: dict[str, np.ndarray], sizes: np.nd
     """Draw the measured errors, and the derived line up to the plateau."""
     line = np.minimum(sizes / FULL_ERROR_SIZE, 1)
     axes.plot(sizes, line, "--", color=plotting.COLOURS["muted"], label="derived: step / √12, at most 1")
-    for name, colour, marker in (("one scale per group", "e2m1", "o"), ("one scale per channel", "e4m3", "s")):
-        axes.plot(sizes, errors[name], marker, markersize=4, color=plotting.COLOURS[colour], label=name)
+    for name, marker, filling in (("one scale per group", "o", "full"), ("one scale per channel", "s", "none")):
+        axes.plot(
+            sizes, errors[name], marker, markersize=4, color=plotting.COLOURS["e2m1"], fillstyle=filling, label=name
+        )
     log_axes(axes)
     axes.set(xlabel="outlier (standard deviations of the others)", ylabel="error of the others", ylim=(0.02, 1.6))
     axes.legend(loc="lower right")
@@ -104,8 +106,8 @@ def draw_reach(axes: Axes, layers: list[Reach]) -> None:
         base, ratios = row * height, layer.ratios.ravel()
         channels = np.arange(ratios.size)
         loud = ratios > THRESHOLD
-        axes.fill_between(channels, base, base + ratios, step="mid", color=plotting.COLOURS["e2m1"], linewidth=0)
-        axes.plot(channels[loud], base + ratios[loud], "v", markersize=5, color=plotting.COLOURS["e4m3"])
+        axes.fill_between(channels, base, base + ratios, step="mid", color=plotting.COLOURS["muted"], linewidth=0)
+        axes.plot(channels[loud], base + ratios[loud], "v", markersize=5, color=plotting.COLOURS["exact"])
         ticks.append(base)
     width = layers[0].ratios.shape[-1]
     axes.set(

@@ -39,7 +39,7 @@ def reach(x: np.ndarray) -> np.ndarray:
 def draw_weights(axes: Axes, weights: dict[int, float]) -> None:
     """Draw the weight on token 0 by layer, above a line of the even weight."""
     layers = [str(layer) for layer in weights]
-    axes.bar(layers, list(weights.values()), color=COLOURS["e2m1"])
+    axes.bar(layers, list(weights.values()), color=COLOURS["exact"])
     axes.axhline(even_weight(), color=COLOURS["muted"], linestyle=":")
     axes.set(xlabel="layer", ylabel="weight on token 0")
     axes.grid(False, axis="x")
@@ -49,7 +49,7 @@ def draw_reach(axes: Axes, layer: int, head: int) -> None:
     """Draw the reach of the key and the value channels of one head."""
     for name, load, style, colour in (
         ("keys", tensors.load_keys, "-", "exact"),
-        ("values", tensors.load_values, "--", "evicted"),
+        ("values", tensors.load_values, "--", "muted"),
     ):
         axes.plot(reach(load(layer)[:, head]), style, color=COLOURS[colour], linewidth=1.25, label=name)
     axes.set(xlabel=f"channel (layer {layer}, head {head})", ylabel="reach / median reach", ylim=(0, None))

@@ -17,7 +17,7 @@ def draw(axes: Axes) -> None:
     """Draw the gain for three ε, and the theorem's bound as a dot on the top of each."""
     weights = np.linspace(0, 1, N_POINTS)
     for epsilon, style in EPSILONS.items():
-        axes.plot(weights, gain(weights, epsilon), style, color=COLOURS["e2m1"], label=f"ε = {epsilon:g}")
+        axes.plot(weights, gain(weights, epsilon), style, color=COLOURS["ink"], label=f"ε = {epsilon:g}")
         axes.plot(1 / (1 + np.exp(epsilon)), np.tanh(epsilon / 2), "o", color=COLOURS["exact"])
     axes.set(xlabel="weight of the set before", ylabel="weight gained", ylim=(0, None))
     axes.legend()
