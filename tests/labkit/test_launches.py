@@ -127,5 +127,5 @@ def test_views_with_gaps_are_refused() -> None:
 
 def test_quantise_pack_refuses_widths_that_16_does_not_divide() -> None:
     for shape in ((), (8,), (2, 24)):
-        with pytest.raises(ValueError, match="x: expected a last axis that is a multiple of 16"):
+        with pytest.raises(ValueError, match="x: expected whole groups of 16 along the last axis, got shape"):
             plan_quantise_pack(np.ones(shape, np.float32))

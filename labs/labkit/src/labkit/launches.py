@@ -69,10 +69,11 @@ def plan_quantise_pack(x: Array) -> tuple[Launch, tuple[Array, Array]]:
         If x is not contiguous float32 with a last axis that is a multiple of 16.
     """
     _require_array("x", x, np.float32)
-    if x.ndim == 0 or x.shape[-1] % GROUP_LENGTH:
-        raise ValueError(f"x: expected a last axis that is a multiple of {GROUP_LENGTH}, got shape {x.shape}")
-    packed = _blank(x, (*x.shape[:-1], x.shape[-1] // 2), np.uint8)
-    scales = _blank(x, (*x.shape[:-1], x.shape[-1] // GROUP_LENGTH), np.uint8)
+    *rows, width = x.shape or (1,)
+    if width % GROUP_LENGTH:
+        raise ValueError(f"x: expected whole groups of {GROUP_LENGTH} along the last axis, got shape {x.shape}")
+    packed = _blank(x, (*rows, width // 2), np.uint8)
+    scales = _blank(x, (*rows, width // GROUP_LENGTH), np.uint8)
     args = (x, packed, scales, np.int32(scales.size))
     return Launch("quantise_pack", _grid(x.size), (BLOCK,), args), (packed, scales)
 
