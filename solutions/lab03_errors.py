@@ -15,12 +15,12 @@
 # %% [markdown]
 # # How an error travels
 #
-# A cache of four-bit keys and values gives back something else than what was stored.
-# In this lab you follow the difference to the output of attention: first what the packed cache *guarantees*, then what it lets you *expect*, then what you measure.
+# A cache of four-bit keys and values does not give back quite what was stored.
+# In this lab you follow the difference to the output of attention: first what the packed cache *guarantees*, then what it lets you *expect*, then what you *measure*.
 #
-# **You will** find by hand how far an element and a weight can move, write attention and five functions that say how far its output moves, measure nine ways to store a cache on real keys and values, and convict three faulty attentions.
+# **You will** find by hand how far an element and a weight can move, write attention and five functions that lead from codes to the error of its output, measure nine ways to store a cache on real keys and values, and convict three faulty attentions.
 #
-# **You need** NumPy, chapter 3 of the book, and about 90 minutes.
+# **You need** NumPy, chapter 3 of the book, read beforehand, and about 90 minutes.
 # The formats of lab 2 are given: `labkit.given.lab02` has `quantise_e2m1`, `dequantise` and the others.
 #
 # **The rules**
@@ -28,13 +28,13 @@
 # - Besides Python's own modules you may import NumPy, Matplotlib, jaxtyping and `labkit`; `ml_dtypes` is there because `labkit` needs it, and no task does.
 # - Run the cells in order. What counts is *Restart Kernel and Run All Cells*.
 # - Each exercise ends in check cells that show a few cases. The grader has more of the same kind: other values, shapes and sizes, never another rule.
-# - A **guarantee** is asked for two things: that no error that can occur is above it, and that it is at most 1.001 times the formula that the text gives. Which formula is asked for stands in each exercise; a bound that is lower and still valid is right too.
+# - A **guarantee** is asked for two things: that no error that can occur is above it, and that it is at most 1.001 times the formula that the text gives. Each exercise says which formula is asked for; a bound that is lower and still valid is right too.
 # - Later functions call your earlier ones: `attend` calls `attention_weights`, `logit_error_bound` calls `error_radius`, and `output_error_bound` calls four. Their checks avoid what usually goes wrong in the earlier ones, or accept what follows from it, so such a slip costs its points once. A function that is missing, or wrong for most values, does stop those that build on it.
 # - Your arguments belong to the caller: return new arrays and leave the given ones as they were.
 #
 # `labkit validate lab03_errors.ipynb` in a terminal runs every visible case.
 #
-# Letters: $T$ tokens, $D$ width of keys, $E$ of values, $n$ queries; $q, k, v, o$ query, key, value, output; $p$ weights; $c$ code, $s$ scale, $r$ radius. A hat marks what comes from the packed cache: $\hat k$ is a decoded key, $\hat p$ are the weights that decoded keys give. $\lVert\cdot\rVert$ is the length of a vector.
+# Letters: $T$ tokens, $D$ width of keys, $E$ of values, $n$ queries; $q, k, v, o$ query, key, value, output; $\ell$ logit, $p$ weight; $s$ scale, $r$ radius; $c$ code, and as an index a channel. A hat marks what comes from the packed cache: $\hat k$ is a decoded key, $\hat p$ are the weights that decoded keys give. $\lVert\cdot\rVert$ is the length of a vector.
 
 # %%
 import math
@@ -62,12 +62,12 @@ ROUNDING = 1e-9  # room for the order in which sums are taken
 #
 # ### code_radii (3 points)
 #
-# A packed element says which code its value was rounded to, and so in which **cell** the value lay: between the ties on both sides.
-# How far can the value have been from what it is decoded to?
-# Return the radius of each of the codes 0 to 7, in units of the scale $s$: the distance to the farther end of its cell.
+# A code says in which **cell** the element lay before it was packed: between the ties on both sides of the decoded value.
+# How far can it have been from that value?
+# Return the **radius** of each of the codes 0 to 7, in units of the scale $s$: the distance to the farther end of its cell.
 #
 # Code 7 has only one tie, 5, below it.
-# Above, it ends where the group would have had another scale: lab 2 found that a group gets the scale $s$ for an `amax` of up to $6(s + \text{half a step})$, that the steps below $2^{-6}$ are all $2^{-9}$, and that a scale of 448 takes everything above.
+# Above, its cell ends where the group would have had another scale: lab 2 found that a group gets the scale $s$ for an `amax` of up to $6(s + \text{half a step})$, that the steps below $2^{-6}$ are all $2^{-9}$, and that a scale of 448 takes everything above.
 # So the radius of code 7 depends on $s$.
 #
 # | $c$, under $s = 1$ | value | its cell | radius |
@@ -120,7 +120,7 @@ expect_values(float(code_radii(448.0)[7]), math.inf, given="code 7, s = 448")
 # The worst case needs two tokens only: one logit goes up by $\varepsilon$, the other down by $\varepsilon$, and the odds $p/(1-p)$ of the first are multiplied by $e^{2\varepsilon}$.
 # A weight near 0 or 1 hardly moves; in between there is one that moves most, and that one moves by exactly $\tanh(\varepsilon/2)$.
 # Return it: the weight of the first token *before* its logit goes up.
-# (The weight that it goes to moves as far on the way down, and is accepted too.)
+# (The weight that it reaches moves as far on the way back, and is accepted too.)
 #
 # By hand: start from equal weights and $\varepsilon = 1$; the odds go from 1 to $e^2$, the weight from 0.5 to 0.881, a change of 0.381.
 # But $\tanh(1/2) = 0.462$: equal weights are not the worst.
@@ -140,7 +140,7 @@ def two_point_weight(epsilon: float) -> float:
 weight = np.linspace(0.001, 0.999, 400)
 for epsilon, line in ((0.5, ":"), (1.0, "--"), (2.0, "-")):
     after = 1 / (1 + (1 - weight) / weight * math.exp(-2 * epsilon))
-    plt.plot(weight, after - weight, line, color=COLOURS["e2m1"], label=f"ε = {epsilon:g}")
+    plt.plot(weight, after - weight, line, color=COLOURS["ink"], label=f"ε = {epsilon:g}")
     plt.plot(two_point_weight(epsilon), math.tanh(epsilon / 2), "o", color=COLOURS["exact"])
 plt.xlabel("weight before")
 plt.ylabel("how far it moves")
@@ -157,11 +157,11 @@ expect_close(max(abs(after - weight) for after in moved), math.tanh(0.5), ROUNDI
 # ### cell_mean_square (2 points)
 #
 # A guarantee asks for the worst; an estimate asks what to expect.
-# Suppose a value lies anywhere between `low` and `high` with equal chance and is rounded to `value`, somewhere in between.
+# Suppose that $x$ lies anywhere between `low` and `high` with equal chance, and is rounded to `value`, somewhere in between.
 # Return the average of $(x - \text{value})^2$.
 #
-# In the middle of its cell a value has the familiar width²/12.
-# The cells of 2, 4 and 6 are not even: the cell of 2 goes from 1.75 to 2.5.
+# For a value in the middle of its cell that is the familiar width²/12.
+# The cells of 2, 4 and 6 are uneven: that of 2 goes from 1.75 to 2.5.
 # By hand: the part above 2 is 0.5 long, two thirds of the cell, and averages $0.5^2/3$; the part below is 0.25 long and averages $0.25^2/3$; together $\frac23 \cdot 0.0833 + \frac13 \cdot 0.0208 = 0.0625$.
 # Width²/12 would be 0.0469.
 
@@ -196,7 +196,7 @@ expect_close(cell_mean_square(0.0, 0.0, 3.0), 3.0, ROUNDING, given="0, 0, 3: all
 #
 # A **needle** is the one token that a query looks for, among $N$ tokens.
 # Its logit is at least `margin` above each of the other $N - 1$.
-# How far may every logit move, up or down, while the needle surely keeps at least the share `mass` of the weight?
+# How far may every logit move, up or down, while the needle is sure to keep at least the share `mass` of the weight?
 # The worst case: the needle falls by the tolerance while all the others rise by it.
 # Return 0 where nothing is guaranteed, and infinity where there is no other token.
 # A `mass` that is not between 0 and 1, or a context of less than one token, is refused with a `ValueError`.
@@ -212,7 +212,7 @@ from fp4kv import needle_tolerance
 contexts = 2 ** np.arange(7, 21)
 for margin, line in ((10.0, ":"), (14.0, "--"), (18.0, "-")):
     tolerances = [needle_tolerance(int(context), margin, 0.5) for context in contexts]
-    plt.plot(contexts, tolerances, line, color=COLOURS["e2m1"], label=f"margin {margin:g}")
+    plt.plot(contexts, tolerances, line, color=COLOURS["ink"], label=f"margin {margin:g}")
 plt.xscale("log", base=2)
 plt.xlabel("context (tokens)")
 plt.ylabel("tolerance of each logit")
@@ -251,8 +251,8 @@ expect_raises(ValueError, lambda: needle_tolerance(0, 8.0, 0.5), given="no token
 #
 # Return, for each query, the softmax of its logits $q \cdot k_i / \sqrt D$ over the tokens $i$: $p_i = e^{\ell_i} / \sum_j e^{\ell_j}$, computed in float64.
 # Axes before the last two are heads: each has its own queries and keys, and the result has them too.
-# Logits of thousands occur, and $e^{1000}$ is infinite; softmax does not change when a constant is taken from all logits of a query, so choose one that helps.
-# `is_visible` says which tokens a query sees, and serves all heads; a hidden token has weight 0, *whatever* the logits.
+# Logits of thousands occur, and $e^{1000}$ overflows; softmax does not change when a constant is subtracted from all logits of a query, so choose one that helps.
+# `is_visible` says which tokens a query sees, the same for all heads; a hidden token has weight 0, *whatever* the logits.
 # A query that sees nothing is refused with a `ValueError` that names it.
 #
 # By hand, $D = 4$: $q = (1, 1, 1, 1)$ and keys of all 0 and all 0.5 have $q \cdot k = 0$ and 2, logits 0 and 1, weights $1/(1 + e) = 0.269$ and 0.731.
@@ -277,7 +277,7 @@ for layer in LAYERS:
     plt.plot(np.full(9, layer), on_first, "o", color=COLOURS["exact"], alpha=0.5)
 plt.xlabel("layer")
 plt.ylabel("mean weight on token 0")
-plt.ylim(0, 1)
+plt.ylim(0, 1.05)
 plt.show()
 
 # %% [markdown]
@@ -365,7 +365,7 @@ expect_close(attend(q, keys, values, is_visible), [[20.0, 4.0], [10.0, 0.0]], RO
 # From here on only the packed cache is left.
 # Return for each element how far it can have been from what it is decoded to: the radius of its code, as in `code_radii`, times the scale of its group.
 # Codes 8 to 15 are codes 0 to 7 with a sign, and each scale serves 16 neighbours along the last axis.
-# Only code 7 knows of clipping: wider under subnormal scales, infinite under 448.
+# Only code 7 can have been clipped: its radius is wider under the smallest scales, and infinite under 448.
 # Under a tensor scale groups clip in another way; refuse one other than 1 with a `ValueError`.
 #
 # By hand: codes 9, 4 and 15 (−0.5, 2, −6) under $s = 2$ have the radii 0.5, 1 and 2; under $s = 2^{-9}$ code 7 has $3 \cdot 2^{-9}$, and so has it under $2^{-8}$.
@@ -422,14 +422,14 @@ expect_raises(ValueError, lambda: error_radius(quantised), given="a tensor scale
 # ### logit_error_bound (4 points)
 #
 # A key that moves by $\Delta k$ moves its logit by $q \cdot \Delta k / \sqrt D$.
-# The worst key goes to the side of $q$ in every channel, so the logit of token $i$ moves by at most
+# The worst error is at its radius in every channel, with the sign of $q_c$, so the logit of token $i$ moves by at most
 #
 # $$\frac{1}{\sqrt D} \sum_c |q_c| \, r_{ic},$$
 #
 # $r_{ic}$ being the radius of channel $c$ of key $i$, its scale included.
 # **This is the formula that is asked for.**
-# The product of norms, $\lVert q \rVert \lVert r_i \rVert / \sqrt D$, is a bound too, but a higher one, and fails the second check.
-# Where $q$ meets an element without a radius, the bound is infinite; a channel in which $q$ is 0 counts nothing, not even then.
+# The product of lengths, $\lVert q \rVert \lVert r_i \rVert / \sqrt D$, is a bound too, but a higher one, and fails the second check.
+# Where $q$ meets an element of infinite radius, which has **no radius**, the bound is infinite; a channel in which $q$ is 0 counts nothing, not even then.
 # Beware of $0 \cdot \infty$.
 #
 # By hand, $D = 16$: $q = (1, -2, 0, \dots)$ and a key with codes 2, 7, 0, … under $s = 1$: $(1 \cdot 0.25 + 2 \cdot 1)/4 = 0.5625$.
@@ -502,8 +502,8 @@ for n_tokens, marker in ((2, "o"), (16, "s"), (256, "^")):
     moved = logits + epsilons[:, None] * rng.choice([-1, 1], logits.shape)
     before, after = (attention_weights(np.ones((1, 1)), x[:, :, None])[:, 0] for x in (logits, moved))
     moved_by = np.abs(after - before).sum(axis=1) / 2
-    plt.plot(epsilons, moved_by, marker, color=COLOURS["e2m1"], markersize=3, label=f"{n_tokens} tokens")
-plt.xlabel("ε: every logit moves by as much, up or down by chance")
+    plt.plot(epsilons, moved_by, marker, color=COLOURS["muted"], markersize=3, label=f"{n_tokens} tokens")
+plt.xlabel("ε, by which every logit moves, up or down by chance; dashed: the bound")
 plt.ylabel("how far the weights move")
 plt.legend()
 plt.show()
@@ -532,14 +532,15 @@ expect_values(errors, np.array([[0.5, 0.1, 0.3]]), given="the argument after the
 # ### output_error_bound (9 points)
 #
 # An output moves because weights move and because values do.
-# Weights that move by $\tanh(\varepsilon/2)$ carry that much mass from some values to others, at most from one end of all values to the other; and each value adds its own error with its weight:
+# Weights that move by $\tanh(\varepsilon/2)$ carry that much mass from some values to others, at worst between the two that are farthest apart; and each value adds its own error with its weight:
 #
 # $$\lVert \hat o - o \rVert \le \tanh(\varepsilon/2) \cdot \operatorname{diam} + \sum_i \hat p_i \lVert r_i \rVert, \qquad \operatorname{diam} = \max_{i \ne j} \bigl( \lVert \hat v_i - \hat v_j \rVert + \lVert r_i \rVert + \lVert r_j \rVert \bigr).$$
 #
 # $\lVert r_i \rVert$ is the length of the radii of value $i$, and $\hat p$ are the weights that the *decoded* keys give.
-# The mass goes to where a value *was*, which is why the diameter holds two radii.
+# The mass goes to where a value *was*, not to where it is decoded, which is why the diameter holds two radii; a lone value has none, and the first term is 0.
 # **This is the formula that is asked for**, one number for each query; a lower bound that is valid too, and there are some, passes.
-# The bound is infinite if a value has no radius. Where only a key has none, the weights can move by 1 at most.
+# The bound is infinite if a value has no radius.
+# Where only a key has none, the weights can move by 1 at most.
 #
 # By hand: $q = (1, 0, \dots)$; keys with code 2 and code 0 in channel 0, zeros elsewhere; values that are all zeros, and code 6 in channel 0; every scale 1.
 #
@@ -634,8 +635,9 @@ expect_values(bool(np.isfinite(bound[0])), True, given=f"a clipped key, and a bo
 # %% [markdown]
 # ### predict_output_error (7 points)
 #
-# The bound holds always, and is rarely near.
-# What is *likely*? Take the error of each element as random, of mean zero, independent of the others, with the variance $s^2$ times the mean square of its code, which `formats.E2M1_MEAN_SQUARE_ERRORS` has for codes 0 to 7 (for groups of Gaussian values; your `cell_mean_square` came close).
+# The bound always holds, and the error is rarely near it.
+# What is *likely*?
+# Take the error of each element as random, of mean zero, independent of the others, with the variance $s^2$ times the mean square of its code, which `formats.E2M1_MEAN_SQUARE_ERRORS` has for codes 0 to 7 (for groups of Gaussian values; your `cell_mean_square` came close).
 # Then variances add up, and weights count squared:
 #
 # $$\mathbb E \lVert \hat o - o \rVert^2 \approx \sum_i \hat p_i^2 \Bigl( \sigma_i^2 \, \lVert \hat v_i - \hat o \rVert^2 + \sum_c \operatorname{Var} \Delta v_{ic} \Bigr), \qquad \sigma_i^2 = \frac1D \sum_c q_c^2 \operatorname{Var} \Delta k_{ic}.$$
@@ -684,7 +686,7 @@ plt.show()
 # The guarantee is far above both, and where it is flat $\tanh(\varepsilon/2)$ is 1: it tells no more than how far apart the values are.
 #
 # Where does the estimate break?
-# Each line below violates one thing that it takes for granted.
+# Each line below, after the first, violates something that it takes for granted.
 
 # %%
 q, keys, values = gaussian
@@ -753,7 +755,7 @@ expect_close(ratio, 1.0, 0.15, given="20 caches: expected over measured")
 # ### attention_error_sweep (5 points)
 #
 # `labkit.schemes.SCHEMES` are nine ways to store a cache, FP16 first; `scheme.round_trip(x)` returns what comes back, `scheme.bits_per_element` what it costs.
-# For each scheme, and for each `Placement` (keys only, values only, both, in the order of the enumeration), compute the output $\hat o$ from a cache in which that half is replaced by what comes back, and the exact output $o$ from the cache as it was given.
+# For each scheme, and for each `Placement` (keys only, values only, both, in the order of the enumeration), compute the output $\hat o$ from a cache in which that part is replaced by what comes back, and the exact output $o$ from the cache as it was given.
 # Return one `SweepRow(scheme.name, placement, scheme.bits_per_element, error)` for each, schemes in their order and placements within.
 # The error is *one* ratio over all heads, queries and channels,
 #
@@ -836,7 +838,7 @@ for scheme in SCHEMES:
 # Spans that do not divide the context, or a span that does not exist, are refused with a `ValueError`.
 #
 # By hand, spans of two: weights 0.1, 0.2, 0.4, 0, 0.2, 0.1 have the masses 0.3, 0.4 and 0.3.
-# Span 0 has rank 2, and so has span 2: the one does not have *more* than the other.
+# Span 0 has rank 2, and so has span 2: neither has *more* than the other.
 
 # %% answer="span_rank"
 from fp4kv import span_rank
@@ -860,8 +862,8 @@ expect_raises(ValueError, lambda: span_rank(weights, 2, 3), given="6 tokens, spa
 expect_raises(ValueError, lambda: span_rank(weights, 2, -1), given="6 tokens, spans of 2, right = -1")
 
 # %% [markdown]
-# First a search: 64 questions, 512 keys, and in span 5 one key that leans to the question, among Gaussian distractors.
-# How often is its span the first, before and after?
+# First a search: for each of 64 questions there are 512 Gaussian keys, one of which, in span 5, leans towards the question.
+# How often does its span come first, when keys are stored exactly and when they are not?
 
 # %%
 rng = np.random.default_rng(11)
@@ -879,13 +881,13 @@ for name, line in (("FP16", "o-"), ("E2M1, E4M3 per 16", "s--"), ("MXFP4", "^-."
             ranks.append(span_rank(weights, span_tokens=16, right=5)[0])
         shares.append(np.mean(np.array(ranks) == 1))
     plt.plot(leads, shares, line, color=COLOURS[by_name[name].colour], label=name, markersize=4)
-plt.xlabel("how far the right key leans to its question")
+plt.xlabel("how far the right key leans towards its question")
 plt.ylabel("share of questions with rank 1")
 plt.legend()
 plt.show()
 
 # %% [markdown]
-# Then the real heads of layer 10: of the queries that found a span the heaviest, how many still do?
+# Then the real heads of layer 10: for how many queries is the heaviest span still the same?
 
 # %%
 q, keys, _, is_visible = real_cache(10)
@@ -910,9 +912,9 @@ for scheme in SCHEMES[1:]:
 #
 # ### convict (5 points)
 #
-# For each suspect find an exhibit that convicts it: `suspects.Exhibit(q, keys, values, is_visible)`, all with two axes, widths a multiple of 16, on which its output differs from that of the honest attention.
+# For each suspect find an exhibit that convicts it: an input `suspects.Exhibit(q, keys, values, is_visible)`, all with two axes, widths a multiple of 16, for which its output differs from that of the honest attention.
 # The best exhibit convicts its suspect and neither of the other two, and has as few elements other than zero, in `q`, `keys` and `values` together, as that allows.
-# There is a point for each suspect, one for convicting no other, one for the fewest elements.
+# There is a point for each suspect, one for convicting no other, and one for the fewest elements.
 #
 # By hand: zeros convict nobody: no sum is large, and 0 is 0 in every format.
 # For `low_mask` a *visible* logit must be about as low as −10,000.
@@ -977,23 +979,23 @@ expect_values(sum(np.count_nonzero(part) for part in exhibit[:3]), 1, given="the
 # %% [markdown] task="explain-keys_and_values"
 # ## Explain (6 points)
 #
-# A colleague writes: *"On layer 10 your guarantee is 12 where the output moves by 0.3 and is 1 long. A bound that is forty times too high tells me nothing; give me the estimate, it is within a fifth. And keys and values lose the same 20 dB in E2M1, so I will store both at the same bits."*
+# A colleague writes: *"On layer 10 your guarantee is 12 where the output moves by 0.3 and is 1 long. A bound that is forty times too high tells me nothing; give me the estimate, it is within a fifth. And E2M1 leaves keys and values the same 21 dB, so I will store both at the same bits."*
 #
 # Answer in about ten sentences, with numbers from your tables and figures:
 #
 # 1. Why do keys need more bits than values on layer 10, and what does the sweep say that they need? Name a cache for which it is not so, and why.
-# 2. What is a guarantee of 20 to 400 times the measured error good for, that an estimate is not? Name a cache for which it is nearly attained.
-# 3. Your colleague chooses the format for a service by the estimate alone. Which lines of the table should stop that, in which direction is each of them wrong, and what would you do instead?
+# 2. Your guarantee lies 30 to 560 times above the measured error. What is it good for that an estimate is not? Name a cache for which it is nearly attained.
+# 3. Your colleague chooses the format for a service by the estimate alone. Which lines of the table speak against that, in which direction is the estimate wrong in each, and what would you do instead?
 #
 # ### BEGIN MARK SCHEME
 # **1 (2 points).** A key's error goes into a logit, multiplied by the query, and from there into the exponent: every weight changes by a factor; a value's error is averaged with the weights, so independent errors shrink with the number of tokens that share the weight (1 point).
-# Numbers: on layer 10 keys cost about three times what values do at the same bits (INT4 0.34 against 0.11, INT8 0.018 against 0.006, E2M1 0.20 against 0.08), so about 1.6 bits more for the same error, or INT6 keys beside INT4 values (0.08 and 0.11); and a counterexample with its reason: on Gaussian data with queries of ordinary size, or on layer 0, the two are alike, because logits and their errors are small there and first order in both (1 point).
+# Numbers: on layer 10 keys cost about three times what values do at the same bits (INT4 0.34 against 0.11, INT8 0.018 against 0.006, E2M1 0.20 against 0.08), so about 1.6 bits more for the same error, or INT6 keys beside INT4 values (0.08 and 0.11); and a counterexample with its reason: on Gaussian data with queries of ordinary size, or on layer 0, the two are alike, because ‖q‖‖k‖/D, by which the query multiplies a key's error, is about 1 there (1 point).
 #
-# **2 (2 points).** It holds for every cache that packs to these bytes, whatever its distribution, and needs only the packed cache: an error above it is a bug, not bad luck; a needle whose margin exceeds it by 2ε is found for certain; it can be asked of each query at run time (1 point for one such use).
-# It is attained, up to the radii, by two tokens whose logits change places by ±ε (the two-point weight) with distant values, or by q = 0 with all value errors to one side: worst cases exist, so no smaller number can be promised (1 point).
-# Also accepted: where tanh(ε/2) is 1, as on all real layers here, it tells only how far apart the values are.
+# **2 (2 points).** It holds for every cache that packs to these bytes, whatever its distribution, and needs only the packed cache: an error above it is a bug, not bad luck; a needle whose margin satisfies the lemma is found for certain; it can be computed for each query at run time (1 point for one such use).
+# It is nearly attained by two tokens whose logits change places by ±ε (the two-point weight) and whose values are far apart, or by q = 0 with all value errors to one side: worst cases exist, so hardly a smaller number can be promised (1 point).
+# Also accepted: where tanh(ε/2) is nearly 1, as on real layers 5 to 29, it tells only how far apart the values are.
 #
-# **3 (2 points).** Too low: values with a common part (about 0.3 of the measured error, since errors of one channel agree between tokens and do not average out), real layer 0 (about 0.6). Too high: whole numbers (about 4, since many are exact), one loud key channel (about 1.4) (1 point for one of each direction, with a reason for one).
+# **3 (2 points).** Too low: values with a common part (about 0.3 of the measured error, since errors of one channel agree between tokens and do not average out), real layer 0 (about 0.6). Too high: whole numbers (about 4, since many are exact), one loud key channel (about 1.4, since it is nearly always the largest of its group and errs by the rounding of the scale alone) (1 point for one of each direction, with a reason for one).
 # Instead: measure the error, or better the task, on the service's own keys and values, layer by layer; use the estimate to sort candidates and the guarantee for what must not fail (1 point).
 # ### END MARK SCHEME
 
