@@ -137,6 +137,7 @@ class Student:
     def __init__(self, check: Check, performance: Performance) -> None:
         self._check, self._performance = check, performance
         self._last_name, self._last_call, self._n_answers = check.task, f"{check.task}(…)", 0
+        self.changed_texts: set[str] = set()  # constants that an earlier check saw as another text
 
     def __getattr__(self, name: str) -> "Function":
         if name.startswith("_"):
@@ -158,6 +159,7 @@ class Student:
         if type(value) is not str or len(value) > self.MAX_TEXT:
             got = f"{len(value)} characters" if type(value) is str else f"an object of type {type(value).__name__}"
             raise Mismatch(f"{constant} to be a text of at most {self.MAX_TEXT} characters", got)
+        self.changed_texts |= {constant} if self._performance.texts.setdefault(constant, value) != value else set()
         return value
 
     def _ask(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], with_args: bool) -> Any:
@@ -223,6 +225,10 @@ def _ask_check(
         raise
     except Exception as error:
         return _when_broken(check, student, error, judgement)
+    finally:
+        judgement.suspicions += [
+            f"{check.id}: {constant} is another text than in an earlier check" for constant in student.changed_texts
+        ]
     return "passed", []
 
 

@@ -67,6 +67,7 @@ class Performance:
         self.n_kernels, self.n_done = 0, 0
         self.closed = self.interrupted = False
         self._kernel: Kernel | None = None
+        self.texts: dict[str, str] = {}
         self.native = Native(prefix, limits, sandbox, lambda: self.deadline - time.monotonic())
         self.give_time()
 

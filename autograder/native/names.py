@@ -71,7 +71,10 @@ CHECKER_FUNCTIONS = re.compile(
     r"|__ubsan_handle_(?:out_of_bounds|type_mismatch_v1|shift_out_of_bounds|divrem_overflow|float_cast_overflow"
     r"|missing_return|builtin_unreachable)(?:_abort)?"
 )
-COMPILER_FUNCTIONS = frozenset({"memcpy", "memset", "memmove", "abs", "labs"})
+_LIBGCC = (
+    "popcountsi2 popcountdi2 ffsdi2 clzdi2 ctzdi2 bswapsi2 udivti3 umodti3 divti3 modti3 multi3 extendhfsf2 truncsfhf2"
+)
+COMPILER_FUNCTIONS = {"memcpy", "memset", "memmove", "abs", "labs"} | {f"__{name}" for name in _LIBGCC.split()}
 
 
 def is_reserved(name: str) -> bool:

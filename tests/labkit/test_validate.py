@@ -102,6 +102,13 @@ def test_an_answer_that_needs_an_unwritten_one_says_so(tmp_path, capsys):
     assert "thirds-values: failed\n  It needs halve, which is not written yet." in printed
 
 
+def test_a_kernel_that_needs_an_unwritten_one_says_so(tmp_path, capsys):
+    """A compiler's words on a skeleton name the task in the middle of a long text."""
+    complaint = 'kernel.cu(9): error: #error "not attempted: write the loop of halve"'
+    run(solved(thirds=f"raise RuntimeError({complaint!r})"), tmp_path)
+    assert "thirds-values: failed\n  It needs halve, which is not written yet." in capsys.readouterr().out
+
+
 def test_an_answer_cell_that_does_not_run_is_named(tmp_path, capsys):
     run(solved(halve="return ("), tmp_path)
     assert "The answer cell of halve does not run: SyntaxError" in capsys.readouterr().out

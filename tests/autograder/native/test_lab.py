@@ -38,7 +38,7 @@ SOURCE = '''# ---
 #   packages: [numpy, matplotlib, jaxtyping]
 #   minutes: 5
 #   solved_seconds: 10
-#   limits: {call_seconds: 3}
+#   limits: {call_seconds: 1.5}
 # ---
 
 # %% [markdown]
@@ -146,13 +146,15 @@ def checked(course, tmp_path, capsys, monkeypatch):
     """Return the results, by id, of the solved notebook with its kernel changed, and the whole printed text."""
     monkeypatch.chdir(course.project)
 
-    def run(change, *options: str) -> tuple[int, dict[str, dict], str]:
+    def run(change, *options: str, later: str = "") -> tuple[int, dict[str, dict], str]:
         notebook = nbformat.read(course.labs / LAB / f"{LAB}.ipynb", 4)
         solved = {cell.id: cell.source for cell in assemble(course, LAB).cells}
         for cell in notebook.cells:
             cell.source = solved[cell.id]
             if cell.id == "twice":
                 cell.source = change(cell.source)
+        after = next(index for index, cell in enumerate(notebook.cells) if cell.id == "twice-shown")
+        notebook.cells.insert(after + 1, nbformat.v4.new_code_cell(later))
         path = Path(tmp_path, f"{LAB}.ipynb")
         nbformat.write(notebook, path)
         status = cli.run(["check", str(path), "--lab", LAB, "--json", "--course", str(course.root), *options])
@@ -217,6 +219,14 @@ def test_a_constant_that_is_no_text_of_a_kernel_fails(checked, value):
     _, results, _ = checked(lambda _: f"TWICE = {value}")
     assert statuses(results) == ["failed"] * 4
     assert "expected TWICE to be a text of at most" in results["twice-shown"]["message"]
+
+
+def test_a_text_that_changes_between_checks_is_told_to_a_person(checked):
+    """One text for the checks of values and another for those of speed would each be right where it is asked."""
+    _, results, printed = checked(lambda source: source, later="TWICE = TWICE.replace('2.0f', '2.5f')")
+    assert statuses(results) == ["passed", "failed", "failed", "failed"]
+    suspicions = json.loads(printed)["suspicions"]
+    assert any("twice-hidden: TWICE is another text than in an earlier check" in text for text in suspicions)
 
 
 def test_a_kernel_that_never_ends_times_out(checked):

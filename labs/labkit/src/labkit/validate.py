@@ -23,6 +23,7 @@ CELL_SECONDS = 30
 COLLECTED = (("submitted",), ("autograded",))  # COURSE/submitted/STUDENT/LAB/NOTEBOOK
 FRAME = re.compile(r"Cell In\[\d+\], line (\d+)(?:, in (\w+))?")
 NOT_WRITTEN = re.compile(r"(\w+): replace this line by your answer")
+NO_LOOP = re.compile(r"not attempted: write the loop of (\w+)")  # in what a compiler says of a kernel
 EXAMPLE = "example:\n  labkit validate lab02_formats.ipynb"
 
 
@@ -161,8 +162,8 @@ def _message(notebook: "NotebookNode", check: "VisibleCheck", reply: "Reply", re
     """Return the check's own words; for another error, where it came from."""
     if reply.name == "Mismatch":
         return reply.text.strip("\n")
-    missing = NOT_WRITTEN.match(reply.text)
-    if reply.name == "NotImplementedError" and missing:
+    missing = NOT_WRITTEN.match(reply.text) if reply.name == "NotImplementedError" else NO_LOOP.search(reply.text)
+    if missing:
         return f"It needs {missing[1]}, which is not written yet."
     answers = [index for index, cell in enumerate(notebook.cells) if _grade_id(cell) == check.task]
     for broken in [replies[index] for index in answers if index in replies and replies[index].kind != "ok"]:
