@@ -16,16 +16,16 @@
 # # One bad channel
 #
 # A group of sixteen numbers shares one scale, and the largest of them sets it.
-# In this lab one loud channel ruins its fifteen neighbours, and you try everything that people do about it.
+# In this lab one loud channel ruins its fifteen neighbours, and you try the usual remedies.
 #
 # **You will** derive where elements vanish, write seven functions that find such a channel and remedy it, compare the remedies at equal stored bits on synthetic and on real keys, and find out why caches that somebody else wrote have collapsed.
 #
-# **You need** NumPy, chapters 2 and 4 of the book, and about 90 minutes.
+# **You need** NumPy, chapters 2 and 4 of the book, read beforehand, and about 90 minutes.
 #
 # **The rules**
 #
 # - Besides Python's own modules you may import NumPy, Matplotlib, jaxtyping, ml_dtypes and `labkit`; nothing else is installed where the lab is graded. The facts of each format are in `labkit.formats`.
-# - The functions of labs 2 and 3 are ready to use: `quantise_e2m1`, `quantise_int`, `dequantise`, `round_to_e4m3`, `encode_e2m1` and `attend` are in the import cell below.
+# - The functions of labs 2 and 3 are ready to use, whatever became of your own: `labkit.given.lab02` has `quantise_e2m1`, `quantise_int`, `dequantise`, `round_to_e4m3`, `encode_e2m1` and the others, `labkit.given.lab03` has `attend`.
 # - Run the cells in order. What counts is *Restart Kernel and Run All Cells*.
 # - Each exercise ends in check cells that show a few cases. The grader has more of the same kind: other values, shapes and sizes, never another rule.
 # - Later functions call your earlier ones. Either their checks use values at which the usual slips do not show, or what your own earlier functions give is accepted too, so a slip costs its points once. A function that is missing does stop those that build on it.
@@ -33,7 +33,7 @@
 #
 # `labkit validate lab04_outliers.ipynb` in a terminal runs every visible case.
 #
-# Letters: $x$ keys or values of one head, after RoPE, of shape $T \times D$: $T$ tokens, $D$ channels; $s$ scale of a group of 16 channels of one token; `amax` is the largest magnitude of a group; $b$ bits of an integer code; $H$ a Hadamard matrix.
+# Letters: $x$ keys or values of one head, after RoPE, of shape $T \times D$: $T$ tokens, $D$ channels; $s$ scale of a group of 16 channels of one token; `amax` largest magnitude of a group; $b$ bits of an integer code; $H$ a Hadamard matrix, $R = H/\sqrt D$.
 
 # %%
 import math
@@ -63,10 +63,10 @@ use_course_style()
 #
 # E2M1 has nothing between 0 and 0.5, and the tie between the two, 0.25, goes to 0.
 # Under a scale $s$ an element therefore becomes zero exactly when $|x| \le s/4$: it is **flushed**.
-# The scale comes from `amax`, and it is stored: $s = \operatorname{E4M3}(\operatorname{clamp}(\text{amax}/6,\ 2^{-9},\ 448))$.
+# The scale comes from `amax`, and what counts is the scale as it is stored: $s = \operatorname{E4M3}(\operatorname{clamp}(\text{amax}/6,\ 2^{-9},\ 448))$.
 # Return the largest magnitude that becomes zero in a group with a given `amax`.
 #
-# By hand: an `amax` of 100 asks for a scale of 16.67, and E4M3, whose steps are 2 up there, stores 16.
+# By hand: an `amax` of 100 asks for a scale of 16.67, and E4M3, whose steps are 2 between 16 and 32, stores 16.
 # Everything up to 4 is flushed, and the group [100, 1, 1, … 1] comes back as [96, 0, 0, … 0].
 # With 24 in place of 100, $s = 4$, and 1 is exactly the limit: it is flushed.
 # With 23, $23/6 = 3.83$ is stored as 3.75, the limit is 0.9375, and each 1 survives, as $0.5 \cdot 3.75 = 1.875$.
@@ -105,8 +105,8 @@ expect_values(flush_limit(10_000.0), 112.0, given=10_000.0)
 # ### split_bits (2 points)
 #
 # One remedy is to take the loud channels out: they are stored in FP16, 16 bits each, and only the others are quantised, at $b$ bits and with one float32 scale for each token.
-# The reader must know which channels were taken out: one bit per channel, once for all tokens.
-# Return the bits that one element of the whole tensor takes, on average.
+# Whoever reads the cache must know which channels were taken out: that takes a mask of one bit per channel, once for all tokens.
+# Return the bits that one element of the whole tensor takes on average.
 #
 # By hand: 64 tokens of 64 channels, 2 of them loud, 4 bits for the rest.
 # A token stores $2 \cdot 16 + 62 \cdot 4 + 32 = 312$ bits, 4.875 per element.
@@ -143,11 +143,11 @@ expect_close(mask_bits, 1 / 4 - 1 / 8, 1e-9, given="4 tokens against 8, 64 chann
 #
 # Another remedy is to mix the channels before they are quantised, with an orthonormal matrix, which changes no length.
 # Take $H/\sqrt{D}$, where $H$ holds nothing but 1 and −1: its row 0 is all ones, every other row begins with 1 and has as many −1 as 1.
-# A group has one outlier, at its first place, and $D - 1$ neighbours that are all equal.
-# Return the magnitude of the first element after the rotation, and the one that all others have.
+# A group of $D$ elements begins with one outlier, and its $D - 1$ neighbours are all equal.
+# Return the magnitude of the first element after the rotation, and the magnitude of every other element.
 #
 # By hand: [4, 0, 0, 0] becomes [2, 2, 2, 2].
-# [100, 1 × 15] becomes $(100 + 15)/4 = 28.75$, and then fifteen times $(100 - 1)/4 = 24.75$, since in the other rows the signs of the fifteen neighbours sum to −1.
+# [100, 1 × 15] becomes $(100 + 15)/4 = 28.75$ in the first place, and $(100 - 1)/4 = 24.75$ in the fifteen others, since in the other rows the signs of the fifteen neighbours sum to −1.
 # The largest element has shrunk from 100 to 28.75, but now all sixteen are large.
 
 
@@ -182,9 +182,9 @@ expect_close(first / others, 28.75 / 24.75, 1e-6, given="[100, 1 × 15], the fir
 # ### outlier_channels (5 points)
 #
 # A channel *reaches* as far as its largest magnitude over all tokens.
-# It is an **outlier** if it reaches more than `threshold` times the median of all channels' reaches, which lies halfway between the middle two where their number is even.
-# The median, not the mean: one channel that is loud enough raises the mean above everything else.
-# Return the numbers of the outlier channels, in order, as integers.
+# It is an **outlier** if it reaches more than `threshold` times as far as the median of all channels' reaches, which lies halfway between the middle two where their number is even.
+# The median, not the mean: a channel that is loud enough raises the mean above all other channels.
+# Return the indices of the outlier channels, in order, as integers.
 # An empty array, NaN and infinity are refused with a `ValueError`, which names the index of the first bad value.
 #
 # | token | channel 0 | channel 1 | channel 2 |
@@ -241,7 +241,7 @@ expect_raises(ValueError, lambda: outlier_channels(np.zeros((0, 3), np.float32),
 # ### quantise_with_granularity (8 points)
 #
 # Integers can share their scale in many ways: one scale for the whole tensor, for each token, for each channel, or for each group of 16 neighbouring channels of a token.
-# `quantise_int(x, bits, group, axis, symmetric)` of lab 2 takes any group length along any axis, so each of the four is one call, after the right reshape.
+# `quantise_int(x, bits, group, axis, symmetric)` of lab 2 takes any group length along any axis, so each of the four is one call, for one of them after a reshape.
 # Return `Cached(decoded, bits_per_element)`: what comes back, in the shape of `x`, and what one element stores: `bits`, and its share of the float32 scales, and of the float32 minimums if the codes are affine.
 # What `quantise_int` refuses is refused.
 #
@@ -320,7 +320,8 @@ expect_raises(ValueError, lambda: quantise_with_granularity(x, 5, Granularity.TO
 # The remedy whose bits you counted: the channels that `outlier_channels` names are kept in FP16, the others become symmetric integers with one float32 scale per token.
 # The outliers must be gone before `amax` is taken, or they still set the scale.
 # FP16 ends at 65504; what is larger saturates there, and does not become infinite.
-# Without an outlier everything is integers; if every channel is one there is nothing to quantise, and no scale.
+# Without an outlier all channels become integers; if every channel is one, there is nothing to quantise, and no scale.
+# The mask is stored in either case.
 # Return a `Cached`, with all stored bits counted.
 #
 # By hand: one token, [7, 1.4, −2.9, 500], a threshold of 20, 4 bits.
@@ -383,10 +384,10 @@ expect_close(split_outliers(x, 4, 0.5).decoded, x, 1e-5, given={"threshold": 0.5
 # %% [markdown]
 # ### rotate_hadamard (6 points)
 #
-# Return $Hx/\sqrt{D}$ along the last axis, $H$ being Sylvester's matrix: element $i$ of its row $c$ is −1 if the numbers $c$ and $i$ have an odd number of bits in common, else 1.
-# Two ways to make it: each doubling puts four copies side by side, the last with its sign turned, $H_{2n} = \begin{pmatrix} H_n & H_n \\ H_n & -H_n \end{pmatrix}$; or no matrix at all, but $\log_2 D$ rounds of sums and differences of halves.
+# Return $Hx/\sqrt{D}$ along the last axis, $H$ being Sylvester's matrix: element $i$ of its row $c$ is −1 if an odd number of bits are 1 in both $c$ and $i$, else 1.
+# There are two ways: build $H$ by doubling, four copies of the smaller one, the last with its sign turned, $H_{2n} = \begin{pmatrix} H_n & H_n \\ H_n & -H_n \end{pmatrix}$; or use no matrix, but $\log_2 D$ rounds of sums and differences of halves.
 # $H/\sqrt{D}$ changes no length, and it is its own inverse.
-# Only a $D$ that is a power of two has such a matrix here; others are refused with a `ValueError`.
+# Sylvester's matrix exists where $D$ is a power of two; every other $D$ is refused with a `ValueError`.
 #
 # By hand, $D = 4$: the rows are $(1, 1, 1, 1)$, $(1, -1, 1, -1)$, $(1, 1, -1, -1)$ and $(1, -1, -1, 1)$.
 # [4, 0, 0, 0] becomes [2, 2, 2, 2], and [1, 2, 3, 4] becomes [5, −1, −2, 0].
@@ -438,6 +439,7 @@ for x in (np.ones((2, 3)), np.ones(12)):
 # Write $R = H/\sqrt D$ for the rotation.
 # A cache that holds rotated keys gives the right attention only if the query is rotated too: $(Rq) \cdot (Rk) = q \cdot k$, because $R$ changes no length and no angle.
 # Rotated values come out of attention rotated, and must be rotated back.
+# `q`, `keys` and `values` come unrotated.
 # Return the attention output from a cache whose keys and values are rotated, then stored in E2M1 with one E4M3 scale per 16; `attend(q, keys, values)` is given.
 # Keys and values may have different widths, $D$ and $E$.
 #
@@ -483,9 +485,9 @@ expect_close(attend_rotated(q, keys[:1], values), expected, 1e-5, given=values)
 # ### centre_keys (6 points)
 #
 # Keys of one channel often share a large mean, and a constant added to all keys shifts all logits of a query alike, which softmax does not see.
-# So the mean need not be stored in four bits: subtract it, and add it again when keys are read.
+# So four bits need not hold the mean as well: subtract it, and add it again when keys are read.
 # But a cache is written token by token: when a token arrives, the mean of those that follow is not known.
-# Therefore the **centre** is the mean of the first `n_calibration` tokens, one number per channel; those tokens are stored as they are, and every later one is stored less the centre, which never changes again.
+# Therefore the **centre** is the mean of the first `n_calibration` tokens, one number per channel, and never changes again; those tokens are stored as they are, and every later one less the centre.
 # Return the keys and the centre, both in `float32`; an `n_calibration` below 1 or above $T$ is refused with a `ValueError`.
 #
 # By hand, one channel, `n_calibration` 2: the keys 10, 12, 13, 9 have the centre 11 and are stored as 10, 12, 2, −2.
@@ -496,8 +498,8 @@ from fp4kv import centre_keys
 # %%
 real_keys = load_keys(layer=10)[:, 0]
 centred, centre = centre_keys(real_keys, 32)
-plt.plot(np.abs(real_keys[32:]).mean(axis=0), ".", label="as they are")
-plt.plot(np.abs(centred[32:]).mean(axis=0), "x", label="less the mean of the first 32 tokens")
+plt.plot(np.abs(real_keys[32:]).mean(axis=0), ".", color=COLOURS["exact"], label="as they are")
+plt.plot(np.abs(centred[32:]).mean(axis=0), "x", color=COLOURS["muted"], label="less the mean of the first 32 tokens")
 plt.xlabel("channel")
 plt.ylabel("mean magnitude")
 plt.legend()
@@ -533,9 +535,9 @@ for n_calibration in (0, 5):
 # ### scale_four_over_six (6 points)
 #
 # E2M1 has a wide gap below its largest value: nothing between 4 and 6.
-# A group whose elements would fall there does better if `amax` is brought to 4, not to 6: $s_6 = \operatorname{E4M3}(\operatorname{clamp}(\text{amax}/6,\ 2^{-9},\ 448))$, or $s_4$, the same with $\text{amax}/4$.
+# A group with elements that would fall there may do better if `amax` is brought to 4, not to 6: $s_6 = \operatorname{E4M3}(\operatorname{clamp}(\text{amax}/6,\ 2^{-9},\ 448))$, or $s_4$, the same with $\text{amax}/4$.
 # Quantise each group of 16 both ways, add up the squared errors, and keep the scale with the smaller sum; where the sums are equal, keep $s_6$.
-# Return a `QuantisedE2M1` with a tensor scale of 1: it stores as many bits as before, and its reader need not know.
+# Return a `QuantisedE2M1` with a tensor scale of 1: it stores as many bits as before, and whoever reads it need not know.
 #
 # By hand, with scales that are not rounded: [10, 20, 30, 40].
 # Under $s_6 = 40/6$ the quotients are 1.5, 3, 4.5 and 6; 4.5 becomes 4, and 30 comes back as 26.67.
@@ -549,7 +551,7 @@ group = np.float32([10, 20, 30, 40] * 4)
 figure, panels = plt.subplots(1, 2, figsize=(10, 3.2), sharey=True)
 for panel, quantised in zip(panels, (quantise_e2m1(group), scale_four_over_six(group)), strict=True):
     draw_groups(group, dequantise(quantised), axes=panel)
-    panel.set_xlabel(f"scale {quantised.scales[0]:g}")
+    panel.set(xlabel=f"scale {quantised.scales[0]:g}", ylim=(0, 49))  # room for the legend
 panels[1].get_legend().set_visible(False)
 plt.show()
 
@@ -588,11 +590,11 @@ expect_values(quantised.codes[:, 0], np.uint8([0, 7]), given=x[:, 0])
 # ## Benchmark (9 points)
 #
 # Which remedy for which tensor, and at what price?
-# Everything that this course can do to keys or values is in `labkit.candidates`, made of your functions; each candidate says what it gives back and what it stores.
+# `labkit.candidates` makes every scheme of labs 2 to 4 out of your functions; each **candidate** says what it gives back and what it stores.
 #
 # ### channel_error (4 points)
 #
-# One error over the whole tensor does not see what happens to ordinary channels beside a loud one: their numbers are too small to count.
+# One error over the whole tensor does not show what happens to ordinary channels beside a loud one: they are too small to count in it.
 # So measure each channel by itself: $\lVert x_c - \hat x_c \rVert / \lVert x_c \rVert$, over all tokens of channel $c$.
 # A channel of zeros has error 0 if it comes back as zeros, and infinity if not.
 # Arrays of different shapes are refused with a `ValueError`: NumPy would stretch a single row to fit.
@@ -611,7 +613,7 @@ beside = np.flatnonzero(ordinary[:16])
 schemes = {
     "E2M1, groups of 16": ("e2m1", "o-", lambda x: dequantise(quantise_e2m1(x))),
     "E2M1, four over six": ("e2m1", "P:", lambda x: dequantise(scale_four_over_six(x))),
-    "E2M1, rotated": ("e4m3", "s--", lambda x: rotate_hadamard(dequantise(quantise_e2m1(rotate_hadamard(x))))),
+    "E2M1, rotated": ("e2m1", "s--", lambda x: rotate_hadamard(dequantise(quantise_e2m1(rotate_hadamard(x))))),
     "INT4 per token": ("integer", "^-", lambda x: quantise_with_granularity(x, 4, Granularity.TOKEN).decoded),
     "INT4 per channel": ("integer", "v--", lambda x: quantise_with_granularity(x, 4, Granularity.CHANNEL).decoded),
     "INT4, outliers in FP16": ("integer", "x:", lambda x: split_outliers(x, 4, 3).decoded),
@@ -694,15 +696,17 @@ expect_raises(ValueError, lambda: choose_scheme(base, 1.5), given="budget_bits =
 # %% [markdown]
 # One picture for all of it: the mean channel error of every candidate against the bits that it stores, metadata included.
 # The line joins the candidates that no other beats on both counts; `choose_scheme` picks from it.
-# A filled marker can store each token when it comes; a hollow one must see its whole block of tokens, or all tokens, first.
-# (The real tensors come in FP16, which gives them back exactly: it has no place on an axis of logarithms.)
+# Filled markers are candidates that can store each token when it comes; hollow ones must see a block of tokens, or all tokens, first.
+# (The real tensors come in FP16, which gives them back exactly: an error of 0 has no place on a logarithmic axis.)
+# Below the picture stand the numbers of the candidates between 4 and 4.7 bits.
 
 # %%
 KINDS = {
-    "FP": ("exact", "o", "FP16, FP8"),
-    "MX": ("mxfp4", "v", "MXFP4"),
-    "E2": ("e2m1", "s", "E2M1 and its remedies"),
-    "IN": ("integer", "D", "integers"),
+    "FP16": ("exact", "o", "FP16"),
+    "FP8": ("e4m3", "^", "FP8"),
+    "MXFP4": ("mxfp4", "v", "MXFP4"),
+    "E2M1": ("e2m1", "s", "E2M1 and its remedies"),
+    "INT": ("integer", "D", "integers"),
 }
 tensors = {
     "Gaussian": base,
@@ -710,14 +714,17 @@ tensors = {
     "real keys": real_keys,
     "real values": load_values(layer=10)[:, 0],
 }
-figure, panels = plt.subplots(2, 2, figsize=(10, 8), sharex=True, sharey=True)
-for panel, (name, x) in zip(panels.flat, tensors.items(), strict=True):
-    found = {
+results = {
+    name: {
         scheme: (cached.bits_per_element, channel_error(x, cached.decoded).mean())
         for scheme, cached in candidates(x, parts).items()
     }
+    for name, x in tensors.items()
+}
+figure, panels = plt.subplots(2, 2, figsize=(10, 8), sharex=True, sharey=True)
+for panel, (name, found) in zip(panels.flat, results.items(), strict=True):
     for scheme, point in found.items():
-        colour, marker, label = KINDS[scheme[:2]]
+        colour, marker, _ = next(kind for start, kind in KINDS.items() if scheme.startswith(start))
         grows = what_it_reads(scheme) in (Reads.TOKEN, Reads.EARLIER)
         panel.plot(*point, marker, color=COLOURS[colour], fillstyle="full" if grows else "none")
     front = [p for p in sorted(found.values()) if 0 < p[1] <= min(e for b, e in found.values() if b <= p[0])]
@@ -733,10 +740,15 @@ for colour, marker, label in KINDS.values():
 panels[0, 0].legend()
 plt.show()
 
+print(f"{'mean channel error':38}" + "".join(f"{name:>18}" for name in tensors))
+for scheme, (bits, _) in results["Gaussian"].items():
+    if 4 <= bits < 4.7:
+        print(f"{scheme:38}" + "".join(f"{found[scheme][1]:18.3f}" for found in results.values()))
+
 # %% [markdown]
 # ## Debug (8 points)
 #
-# Caches of E2M1 whose quality collapsed.
+# The quality of some E2M1 caches has collapsed.
 # Of each you have the keys `x`, what came back (`decoded`) and the scale that each element was decoded with (`scales`), all of shape $T \times D$.
 # A sound cache has one scale $\operatorname{E4M3}(\operatorname{clamp}(\text{amax}/6,\ 2^{-9},\ 448))$ per token and group of 16 channels.
 # Every cache here has exactly one fault, and much that is unusual but harmless beside it: loud groups, quiet channels, tokens of zeros.
@@ -744,7 +756,7 @@ plt.show()
 # | cause | what happened | labels |
 # |---|---|---|
 # | `STALE_AMAX` | the scales of one group were frozen after the first tokens, and later tokens are larger | group |
-# | `WRONG_AXIS` | everywhere a scale belongs to 16 tokens of one channel, not to 16 channels of one token | none |
+# | `WRONG_AXIS` | each scale was shared by 16 tokens of one channel, not by 16 channels of one token | none |
 # | `OUTLIER` | the scales are sound, but one channel is so loud that it sets them for its group | group and channel |
 # | `SCALE_FLOOR` | the scales are sound, but the values of one group are so small that $2^{-9}$ is too large for them | group |
 #
@@ -752,7 +764,7 @@ plt.show()
 #
 # ### diagnose (4 points)
 #
-# Return `Diagnosis(cause, group, channel)`; channels are counted from 0 in the whole tensor, groups from 0 as well, and labels that a cause does not have are `None`.
+# Return `Diagnosis(cause, group, channel)`; channels and groups are counted from 0 along the whole width, and labels that a cause does not have are `None`.
 # A diagnosis counts only if all three are right.
 #
 # By hand: channel 37 lies in group $37 // 16 = 2$, so an outlier there is `Diagnosis(Cause.OUTLIER, 2, 37)`.
@@ -818,13 +830,13 @@ expect_values(got == case.truth, True, given=f"{case.truth}; you say {got}")
 # %% [markdown]
 # ### repair (4 points)
 #
-# Now store `x` better, without more than 8 bits per channel of metadata in addition: 4.5 + 8/T bits per element.
+# Now store `x` better, at the cost of 8 more bits per channel, once: 4.5 + 8/T bits per element.
 # Return `Repaired(quantised, exponents)`: E2M1 codes with one E4M3 scale per 16 channels of a token and a tensor scale of 1, and one whole exponent $e$ from −128 to 127 (`int8`) for each channel.
 # It is read as `dequantise(quantised)` times $2^{e}$, channel by channel, and counts as repaired if the mean of `channel_error` over all channels is at most `REPAIRED_ERROR`, 0.13.
 # The function does not know the cause, and need not: one rule serves all four.
-# (A wrong axis hardly shows in this mean, as the quiet tokens that it ruins count little for a channel; it shows token by token.)
+# (A wrong axis hardly shows in this mean, because the quiet tokens that it ruins count little in a channel; it shows in the errors of single tokens.)
 #
-# By hand: channels of sizes 1 and 50 in one group, under the exponents 0 and 6, are stored as about 1 and $50/64 \approx 0.8$.
+# By hand: channels of the sizes 1 and 50 in one group, under the exponents 0 and 6, are stored as elements of about 1 and $50/64 \approx 0.8$.
 # Neither sets the scale alone any more.
 
 
@@ -872,14 +884,14 @@ expect_close(channel_error(x, restore(repair(x), x.shape)).mean(), 0.0, REPAIRED
 # 3. What do groups of 16 cost in bits, and for which tensors would you still pay for another remedy?
 #
 # ### BEGIN MARK SCHEME
-# **1 (2 points).** One scale for the tensor: every ordinary element of every token is flushed or nearly so, mean channel error 0.99 at 4 bits; per token: all other channels of a token, 0.84 (1 point).
+# **1 (2 points).** One scale for the tensor: every ordinary element of every token becomes 0, mean channel error 0.99 at 4 bits; per token: the ordinary channels of that token, 0.84 (1 point).
 # Groups of 16: only the 15 neighbours in the same group pay, with about 0.75 each; all other groups keep about 0.09, so the mean over 64 channels is 0.25 (1 point).
 #
 # **2 (2 points).** A scale per channel needs amax over all tokens, which is not known when the first is written (nor may a later token enlarge it without rewriting the channel); it also has no answer to a loud token (1 point).
-# The rotation keeps the length, so the outlier's energy is now in all 64 channels: the error, relative to it, spreads over everything when it is rotated back, 0.73 against 0.25 (1 point).
+# The rotation keeps the length, so the outlier's energy is now in all 64 channels: the error, in proportion to it, spreads over all of them when they are rotated back, 0.73 against 0.25 (1 point).
 #
 # **3 (2 points).** One E4M3 scale per 16: 8/16 = 0.5 bits per element, known when the token is written, no calibration (1 point).
-# An example for another remedy with its price: channels that are loud for good (exponents per channel, 8/T bits, or FP16 for the outliers, about 0.25 bits for one in 64), keys with a mean (centring, 32/T bits), or moderate outliers (rotation, no bits) (1 point).
+# An example for another remedy with its price: channels that are loud for good (exponents per channel, 8/T bits, or FP16 for the outliers, 0.19 bits for one in 64 beside four-bit integers), keys with a mean (centring, 32/T bits), or moderate outliers (rotation, no bits) (1 point).
 # ### END MARK SCHEME
 
 # %% [markdown]
