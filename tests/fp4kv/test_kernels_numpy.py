@@ -135,7 +135,6 @@ def refused(**changed: Any) -> tuple[Any, ...]:
         ({"lengths": np.array([3, 4])}, "lengths: expected 0 to 3, got 4 for sequence 1"),
         ({"lengths": np.array([-1, 4])}, "lengths: expected 0 to 3, got -1 for sequence 0"),
         ({"k_scales": np.full((2, 2, 3, 1), 0x80, np.uint8)}, r"scales: expected bytes up to 0x7e \(448\), got 0x80"),
-        ({"v_scales": np.zeros((2, 2, 3, 2), np.uint8)}, "scales: expected one per group of codes"),
     ],
 )
 def test_attention_refuses_what_does_not_belong_together(changed: dict[str, np.ndarray], message: str) -> None:
@@ -157,3 +156,8 @@ def test_dequantise_packed_names_the_scale_that_is_none() -> None:
     scales[1] = 0x7F
     with pytest.raises(ValueError, match=r"scales: expected bytes up to 0x7e \(448\), got 0x7f at \(1, 0\)"):
         dequantise_packed(np.zeros((2, 8), np.uint8), scales)
+
+
+def test_dequantise_packed_wants_a_scale_for_each_group() -> None:
+    with pytest.raises(ValueError, match="scales: expected one per group of codes"):
+        inspect.unwrap(dequantise_packed)(np.zeros((2, 8), np.uint8), np.zeros((2, 2), np.uint8))
