@@ -19,8 +19,8 @@ __device__ float decode_e2m1(unsigned int code);
 //
 // The rows follow each other in memory, so the block reads them as one run of 32-bit words: eight codes each, the first
 // in the lowest four bits, all under one scale. Rows of the tile are one float longer than they need to be: 32 lanes
-// that read the same channel of 32 tokens then read from 32 different banks. And so that they also write to different
-// banks, every fourth lane begins with another one of its eight codes.
+// that read the same channel of 32 tokens then read from 32 different banks. And so that most of them also write to
+// different banks, every fourth lane begins with another one of its eight codes.
 __device__ void load_tile(
     float* tile, const unsigned char* packed, const unsigned char* scales, long long row, int n_tokens, int width)
 {
@@ -103,9 +103,8 @@ extern "C" __global__ void decode_attention(
         __syncthreads();                             // the values are there
         for (int c = 0; c < MAX_WIDTH / 32; ++c) {
             const int d = lane + 32 * c;
-            if (d >= width) break;
             float sum = output[c] * correction;
-            for (int t = 0; t < n_tokens; ++t) sum += weights[t] * tile[t * (width + 1) + d];
+            for (int t = 0; t < n_tokens && d < width; ++t) sum += weights[t] * tile[t * (width + 1) + d];
             output[c] = sum;
         }
         __syncthreads();                             // nobody reads the values any more
