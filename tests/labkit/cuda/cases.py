@@ -92,7 +92,10 @@ def make_argument(text: str) -> Any:
     array = re.fullmatch(r"(\w+)\[([\d,\s]*)\]\s+(\w+)(?:\(([^)]*)\))?(?:\s+(transposed|strided))?", text)
     if array:
         dtype, shape = np.dtype(array[1]), tuple(int(n) for n in array[2].split(",") if n.strip())
-        return arranged(contents(array[3], [float(word) for word in (array[4] or "").split(",") if word.strip()], shape, dtype), array[5])
+        return arranged(
+            contents(array[3], [float(word) for word in (array[4] or "").split(",") if word.strip()], shape, dtype),
+            array[5],
+        )
     kind, value = text.split()
     python = {"int": int, "float": float, "bool": lambda word: bool(int(word))}
     return python[kind](value) if kind in python else np.dtype(kind).type(value)

@@ -13,7 +13,12 @@ import numpy as np
 
 from labkit.cuda.errors import LaunchError
 
-_PYTHON_NUMBERS: Final[dict[type, type[np.generic]]] = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
+_PYTHON_NUMBERS: Final[dict[type, type[np.generic]]] = {
+    bool: np.bool_,
+    int: np.int64,
+    float: np.float64,
+    complex: np.complex128,
+}
 _PAGE: Final = 4096
 _ALIGNMENT: Final = 256
 """Bytes: where CUDA's own allocations begin, so a float4 of any array is aligned."""
@@ -57,7 +62,11 @@ class Arguments:
     def array_at(self, stretch: int, offset: int) -> tuple[int, int]:
         """Return which array a byte of a stretch is in, or is nearest to, and the byte counted from its beginning."""
         address = self.stretches[stretch].address + offset
-        inside = [i for i, value in enumerate(self.values) if isinstance(value, np.ndarray) and _is_in(value, self.stretches[stretch])]
+        inside = [
+            i
+            for i, value in enumerate(self.values)
+            if isinstance(value, np.ndarray) and _is_in(value, self.stretches[stretch])
+        ]
         position = min(inside, key=lambda i: _distance(self.values[i], address))
         return position, address - _address(self.values[position])
 
@@ -86,7 +95,9 @@ def passed_as(value: Any) -> str:
 
 def _require_array(position: int, array: np.ndarray[Any, Any], names: tuple[str, ...]) -> None:
     if array.dtype.hasobject:
-        raise LaunchError("argument", f"{call_it(position, names)}: expected an array of numbers, got dtype {array.dtype}")
+        raise LaunchError(
+            "argument", f"{call_it(position, names)}: expected an array of numbers, got dtype {array.dtype}"
+        )
     if not array.flags.c_contiguous:
         raise LaunchError(
             "argument",
@@ -125,7 +136,9 @@ def _as_numpy_or_refuse(position: int, value: Any, names: tuple[str, ...]) -> np
     try:
         scalar = _as_numpy(value)
     except OverflowError:
-        raise LaunchError("argument", f"{call_it(position, names)}: expected an integer of 8 bytes, got {value}") from None
+        raise LaunchError(
+            "argument", f"{call_it(position, names)}: expected an integer of 8 bytes, got {value}"
+        ) from None
     return scalar
 
 
@@ -148,10 +161,14 @@ def _lay_out(arrays: Sequence[np.ndarray[Any, Any]]) -> tuple[Stretch, ...]:
     for array in sorted(arrays, key=lambda a: (_address(a), -a.nbytes)):
         address, n_bytes, element = _address(array), array.nbytes, array.itemsize
         last = stretches[-1] if stretches else None
-        same = last is not None and (address < last.address + last.n_bytes or (address == last.address and n_bytes == last.n_bytes))
+        same = last is not None and (
+            address < last.address + last.n_bytes or (address == last.address and n_bytes == last.n_bytes)
+        )
         if last is not None and same:
             end = max(last.address + last.n_bytes, address + n_bytes)
-            stretches[-1] = Stretch(last.address, end - last.address, min(last.element_bytes, element), last.file_offset)
+            stretches[-1] = Stretch(
+                last.address, end - last.address, min(last.element_bytes, element), last.file_offset
+            )
         else:
             offset = last.file_offset + last.pages if last else 0
             stretches.append(Stretch(address, n_bytes, element, offset))

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from labkit.cuda import cache, nvrtc
 from labkit.cuda.errors import CompileError, MissingToolError
-from labkit.cuda.source import Kernel, for_the_cpu, kernels_of, quote, refuse_what_is_outside
+from labkit.cuda.places import names_file, write_variables
+from labkit.cuda.source import Kernel, for_the_cpu, kernels_of, quote, refuse_what_is_outside, shared_arrays_of
 
 HERE = Path(__file__).parent
 COMPILER_VARIABLE = "LABKIT_CXX"
@@ -33,15 +34,17 @@ _COMMON = (
     "-fstack-clash-protection",  # a large local array meets the guard page
     "-fno-weak",  # else __shared__ in an inline function is a section conflict
 )
-_UNCHECKED = ("-O2", "-g1")
+_UNCHECKED = ("-O2", "-g1", "-gdwarf-4")
 _CHECKED = (
-    *("-O2", "-g1", "-fno-omit-frame-pointer"),
+    *("-O1", "-g1", "-gdwarf-4", "-fno-omit-frame-pointer"),  # version 5: binutils 2.40 names the wrong file of a line
     "-fno-tree-sra",  # a float4 is loaded at once, as it is on a GPU
     "-fsanitize=thread,bounds,alignment,shift-exponent,integer-divide-by-zero,float-cast-overflow,return,unreachable",
     "-fno-sanitize-recover=return,unreachable",
     *("--param=tsan-instrument-func-entry-exit=0", "--param=tsan-distinguish-volatile=1"),
 )
 _RUNNER = ("-std=c++17", "-O2", "-w")
+_SHAPING = (HERE / "build.py", HERE / "places.py", HERE / "source.py")
+"""Modules that shape what is kept: a change of theirs makes it void."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +100,9 @@ def compile_kernels(code: str, options: tuple[str, ...], names: tuple[str, ...],
     refuse_what_is_outside(code)
     kernels = kernels_of(code)
     entries = (*(kernel.name for kernel in kernels), *names)
-    flags = (*_COMMON, *(_CHECKED if checked else _UNCHECKED), *_definitions(options))
-    text = _translation_unit(code, entries)
-    library = cache.folder() / f"kernel-{_digest(flags, text, *_headers('device'))}.so"
+    flags = (*_COMMON, *(_CHECKED if checked else _UNCHECKED))
+    text = _translation_unit(code, entries, _definitions(options))
+    library = cache.folder() / f"kernel-{_digest(flags, text, *_headers('device'), *_SHAPING)}.so"
     with ThreadPoolExecutor(1) as background:
         verdict = background.submit(_ask_nvrtc, code, options)
         failure = _try_compile(library, text, flags)
@@ -134,7 +137,12 @@ def _build_runner(sources: Sequence[Path], made: Path) -> None:
     """Compile the sources side by side, then link them; the kernel finds the runner's symbols by name."""
     objects = [made.with_name(f"{source.stem}.o") for source in sources]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda pair: _run([*compiler(), *_RUNNER, "-c", pair[0], "-o", pair[1]]), zip(sources, objects, strict=True)))
+        list(
+            pool.map(
+                lambda pair: _run([*compiler(), *_RUNNER, "-c", pair[0], "-o", pair[1]]),
+                zip(sources, objects, strict=True),
+            )
+        )
     _run([*compiler(), "-rdynamic", *objects, "-o", made, "-ldl", "-Wl,--no-as-needed", "-lm"])
 
 
@@ -144,37 +152,38 @@ def _run(command: Sequence[str | Path]) -> None:
         raise CompileError("compile", done.stderr)
 
 
-def _definitions(options: tuple[str, ...]) -> tuple[str, ...]:
-    """Keep the macros among CuPy's options; the others choose what a GPU does."""
-    kept = []
+def _definitions(options: tuple[str, ...]) -> str:
+    """Write the macros among CuPy's options behind our own headers; the other options choose what a GPU does."""
+    lines = []
     for option in options:
-        if found := re.match(r"(?:-D|--define-macro=)\s*(.+)", option):
-            kept.append(f"-D{found[1]}")
+        if found := re.match(r"(?:-D|--define-macro=)\s*([^=]+)=?(.*)", option, re.S):
+            lines.append(f"#define {found[1]} {found[2] or 1}")
         elif found := re.match(r"(?:-U|--undefine-macro=)\s*(.+)", option):
-            kept.append(f"-U{found[1]}")
-    return tuple(kept)
+            lines.append(f"#undef {found[1]}")
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _translation_unit(code: str, entries: tuple[str, ...]) -> str:
+def _translation_unit(code: str, entries: tuple[str, ...], definitions: str) -> str:
     ends = "\n".join(f"LABKIT_ENTRY({number}, ({name}))" for number, name in enumerate(entries))
-    return f'#include "kernel.h"\n#line 1 "{nvrtc.FILE_NAME}"\n{for_the_cpu(code)}\n#line 1 "entries"\n{ends}\n'
+    return f'#include "kernel.h"\n{definitions}#line 1 "{nvrtc.FILE_NAME}"\n{for_the_cpu(code)}\n#line 1 "entries"\n{ends}\n'
 
 
 def _try_compile(library: Path, text: str, flags: tuple[str, ...]) -> str:
     """Make the library unless it is there; return what the compiler says against it."""
     try:
-        cache.keep(library, lambda made: _build_library(text, flags, made))
+        cache.keep(library, lambda made: _build_library(text, flags, made, names_file(library)))
     except CompileError as error:
         return str(error)
     return ""
 
 
-def _build_library(text: str, flags: tuple[str, ...], made: Path) -> None:
-    """Compile, then link without a sanitiser's library: the runner stands in for it."""
+def _build_library(text: str, flags: tuple[str, ...], made: Path, names: Path) -> None:
+    """Compile, then link without a sanitiser's library: the runner stands in for it; list the variables beside it."""
     unit, compiled = made.with_suffix(".cpp"), made.with_suffix(".o")
     unit.write_text(text)
     _run([*compiler(), *flags, "-I", HERE / "device", "-I", HERE / "device" / "include", "-c", unit, "-o", compiled])
     _run([*_linker(), "-shared", "-o", made, compiled])
+    write_variables(made, names, shared_arrays_of(text))
 
 
 @functools.cache
@@ -186,7 +195,10 @@ def _ask_nvrtc(code: str, options: tuple[str, ...]) -> nvrtc.Verdict | None:
     """Return NVRTC's verdict, kept beside the library: asking again costs as much as compiling."""
     if not nvrtc.is_installed():
         return None
-    path = cache.folder() / f"verdict-{_digest(code, options, nvrtc.version(), nvrtc.ARCHITECTURE, *_headers('device'))}.json"
+    path = (
+        cache.folder()
+        / f"verdict-{_digest(code, options, nvrtc.version(), nvrtc.ARCHITECTURE, *_headers('device'))}.json"
+    )
 
     def ask(made: Path) -> None:
         made.write_text(json.dumps(asdict(nvrtc.judge(code, options, HERE / "device" / "include"))))

@@ -46,7 +46,9 @@ def _is_ours(path: Path) -> bool:
     except OSError:
         return False
     others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not others_write and os.access(path, os.W_OK)
+    return (
+        stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not others_write and os.access(path, os.W_OK)
+    )
 
 
 _made: list[tempfile.TemporaryDirectory[str]] = []

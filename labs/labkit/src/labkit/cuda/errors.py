@@ -43,7 +43,9 @@ class KernelError(CudaError):
 
     def __init__(self, faults: tuple[Fault, ...]) -> None:
         first = faults[0]
-        super().__init__(first.kind, "\n\n".join(fault.text for fault in faults[:MOST_SHOWN]) + _rest(faults), first.line)
+        super().__init__(
+            first.kind, "\n\n".join(fault.text for fault in faults[:MOST_SHOWN]) + _rest(faults), first.line
+        )
         self.faults = faults
 
 

@@ -16,6 +16,9 @@ from labkit.cuda.places import lines_of
 from labkit.cuda.source import Kernel, quote
 from labkit.cuda.traffic import TrafficReport, make_report
 
+MAX_GRID: Final = (2**31 - 1, 65535, 65535)
+"""Blocks of a grid along x, y and z."""
+
 MAX_THREADS: Final = 1024
 """Of a block, on every GPU since 2010."""
 
@@ -102,7 +105,9 @@ class RawKernel:
             grid=_extents("grid", grid),
             block=_block(block),
             shared_mem=_bytes("shared_mem", shared_mem),
-            max_shared=runner.SHARED_MEMORY_BYTES if self.max_dynamic_shared_size_bytes is None else MAX_OPT_IN_SHARED_BYTES,
+            max_shared=runner.SHARED_MEMORY_BYTES
+            if self.max_dynamic_shared_size_bytes is None
+            else MAX_OPT_IN_SHARED_BYTES,
             order=order,
             limit_s=limit_s,
             checked=checked,
@@ -141,7 +146,9 @@ class RawKernel:
             return faults
         natural = runner.run(replace(task, order=NATURAL_ORDER), arguments)
         found = faults_of(natural, self.module.code, task.library, arguments, task.block)
-        return found or tuple(replace(fault, text=f"{fault.text}\n  This shows in thread order {task.order}.") for fault in faults)
+        return found or tuple(
+            replace(fault, text=f"{fault.text}\n  This shows in thread order {task.order}.") for fault in faults
+        )
 
 
 def _find(module: RawModule, name: str) -> tuple[Kernel, int]:
@@ -152,9 +159,13 @@ def _find(module: RawModule, name: str) -> tuple[Kernel, int]:
     kernel = next((kernel for kernel in compiled.kernels if kernel.name == name), None)
     if kernel is None:
         there = ", ".join(compiled.entries) or "none"
-        raise CompileError("compile", f"name: expected a __global__ function of the source, which has {there}; got {name!r}")
+        raise CompileError(
+            "compile", f"name: expected a __global__ function of the source, which has {there}; got {name!r}"
+        )
     if not kernel.is_extern_c:
-        line = next((i for i, text in enumerate(module.code.split("\n"), 1) if "__global__" in text and name in text), None)
+        line = next(
+            (i for i, text in enumerate(module.code.split("\n"), 1) if "__global__" in text and name in text), None
+        )
         raise CompileError(
             "compile",
             f'kernel {name}: expected extern "C" in front, without which C++ changes the name; got none.\n'
@@ -169,6 +180,8 @@ def _extents(argument: str, extents: Sequence[int]) -> tuple[int, int, int]:
     values = tuple(int(extent) for extent in extents)
     if not 1 <= len(values) <= 3 or min(values) < 1:
         raise LaunchError("launch", f"{argument}: expected a tuple of one to three positive integers, got {extents!r}")
+    if any(extent > limit for extent, limit in zip(values, MAX_GRID, strict=False)):
+        raise LaunchError("launch", f"{argument}: expected at most {MAX_GRID} along x, y and z, got {extents!r}")
     x, y, z = (*values, 1, 1)[:3]
     return x, y, z
 
@@ -177,7 +190,10 @@ def _block(extents: Sequence[int]) -> tuple[int, int, int]:
     block = _extents("block", extents)
     n_threads = block[0] * block[1] * block[2]
     if n_threads > MAX_THREADS or block[2] > 64:
-        raise LaunchError("launch", f"block: expected at most {MAX_THREADS} threads, and 64 along z, got {tuple(extents)!r}: {n_threads} threads")
+        raise LaunchError(
+            "launch",
+            f"block: expected at most {MAX_THREADS} threads, and 64 along z, got {tuple(extents)!r}: {n_threads} threads",
+        )
     return block
 
 

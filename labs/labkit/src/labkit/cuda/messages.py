@@ -9,7 +9,7 @@ import numpy as np
 
 from labkit.cuda.arguments import Arguments, call_it, passed_as
 from labkit.cuda.errors import Fault, LaunchError
-from labkit.cuda.places import element, lines_of, name_of_shared, shared_variables
+from labkit.cuda.places import element, lines_of, name_of_shared, shared_variable
 from labkit.cuda.source import quote, shared_arrays_of
 
 Said = dict[str, Any]
@@ -35,9 +35,15 @@ class Scene:
         return quote(self.code, line)
 
 
-def faults_of(report: Said, code: str, library: Path, arguments: Arguments, block: tuple[int, int, int]) -> tuple[Fault, ...]:
+def faults_of(
+    report: Said, code: str, library: Path, arguments: Arguments, block: tuple[int, int, int]
+) -> tuple[Fault, ...]:
     """Put every fault of a report in words; races that only write an equal value are none."""
     found = [said for said in report["faults"] if said["kind"] != "same_value_race"]
+    racing = {said[key] for said in found if said["kind"] == "race" for key in ("code", "other_code")}
+    found = [
+        said for said in found if said["kind"] != "uninitialised" or said["code"] not in racing
+    ]  # read before the racing write
     codes = [said[key] for said in found for key in ("code", "other_code") if key in said]
     codes += [one for said in found for one in said.get("codes", [])]
     scene = Scene(code, library, arguments, block, lines_of(library, codes))
@@ -78,7 +84,14 @@ def _got(value: Any) -> str:
     return f"an array of {value.dtype}" if isinstance(value, np.ndarray) else passed_as(value)
 
 
-_NUMPY_NAMES: Final = {("f", 4): "float32", ("f", 8): "float64", ("i", 1): "int8", ("i", 2): "int16", ("i", 4): "int32", ("i", 8): "int64"}
+_NUMPY_NAMES: Final = {
+    ("f", 4): "float32",
+    ("f", 8): "float64",
+    ("i", 1): "int8",
+    ("i", 2): "int16",
+    ("i", 4): "int32",
+    ("i", 8): "int64",
+}
 
 
 def _remedy(said: Said) -> str:
@@ -86,7 +99,9 @@ def _remedy(said: Said) -> str:
         name = _NUMPY_NAMES.get((said["pointee_kind"], said["pointee_size"]), "the kernel's type")
         return f"Convert it with .astype(xp.{name}), or .view(…) if the bytes are meant as they are."
     name = _NUMPY_NAMES.get((said["parameter_kind"], said["parameter_size"]), "")
-    return f"Write np.{name}(…): a Python float is 8 bytes." if said["parameter_kind"] == "f" else f"Write np.{name}(…)."
+    return (
+        f"Write np.{name}(…): a Python float is 8 bytes." if said["parameter_kind"] == "f" else f"Write np.{name}(…)."
+    )
 
 
 def _who(said: Said, prefix: str = "") -> str:
@@ -97,7 +112,7 @@ def _who(said: Said, prefix: str = "") -> str:
 def _place(scene: Scene, said: Said) -> str:
     """Name the element of an array that a fault is at."""
     if said["space"] == "shared":
-        return name_of_shared(shared_variables(scene.library), shared_arrays_of(scene.code), said["offset"])
+        return name_of_shared(scene.library, shared_arrays_of(scene.code), said["offset"])
     if said["space"] == "dynamic":
         dynamic = next((array for array in shared_arrays_of(scene.code).values() if array.extents == ("",)), None)
         return element(dynamic.name if dynamic else "dynamic shared memory", dynamic, said["bytes"], said["offset"])
@@ -111,8 +126,10 @@ def _extent(scene: Scene, said: Said) -> str:
         position, _ = scene.arguments.array_at(said["region"], said["offset"])
         array = scene.arguments.values[position]
         return f"{scene.arguments.name(position)} has {array.size} elements of {array.dtype}"
-    what = "the launch gives shared_mem=" if said["space"] == "dynamic" else "the block's __shared__ variables have "
-    return f"{what}{said['bytes']} bytes"
+    if said["space"] == "dynamic":
+        return f"the launch gives shared_mem={said['bytes']} bytes"
+    variable, _ = shared_variable(scene.library, said["offset"])
+    return f"{variable.name} has {variable.n_bytes} bytes" if variable else f"shared memory has {said['bytes']} bytes"
 
 
 def _out_of_bounds(scene: Scene, said: Said) -> str:
@@ -122,7 +139,10 @@ def _out_of_bounds(scene: Scene, said: Said) -> str:
 
 
 def _race(scene: Scene, said: Said) -> str:
-    sides = [(said["verb"], _who(said), scene.line(said)), (said["other_verb"], _who(said, "other_"), scene.line(said, "other_code"))]
+    sides = [
+        (said["verb"], _who(said), scene.line(said)),
+        (said["other_verb"], _who(said, "other_"), scene.line(said, "other_code")),
+    ]
     sides.sort(key=lambda side: side[2] or 0)
     text = "\n".join(f"  {who} {verb} it at\n  {scene.at(line)}" for verb, who, line in sides)
     across = said["block"] != said["other_block"]
@@ -161,7 +181,11 @@ def _read_only(scene: Scene, said: Said) -> str:
 def _barrier(scene: Scene, said: Said) -> str:
     block = ", ".join(map(str, said["block"]))
     groups = "".join(f"\n  {_group(scene, group)}" for group in said["groups"])
-    what = "a warp call waits for lanes that never make it" if said["kind"] == "deadlock" else "not all threads reach the same barrier"
+    what = (
+        "a warp call waits for lanes that never make it"
+        if said["kind"] == "deadlock"
+        else "not all threads reach the same barrier"
+    )
     return f"in block ({block}) {what}{groups}"
 
 
@@ -252,5 +276,14 @@ def _lines(scene: Scene, said: Said) -> tuple[int | None, int | None]:
     if "groups" in said:
         return next((group["line"] for group in said["groups"] if group["line"]), None), None
     if "codes" in said:
-        return min((line for code in said["codes"] if (line := scene.lines.get(code))), default=None), None
+        return _first_of_loop(scene, [line for code in said["codes"] if (line := scene.lines.get(code))]), None
     return scene.line(said), None
+
+
+def _first_of_loop(scene: Scene, lines: list[int]) -> int | None:
+    """Return the first line seen; a loop without a body has none of its own, and is seen at the brace before it."""
+    texts = scene.code.split("\n")
+    line = min(lines, default=None)
+    while line is not None and line < len(texts) and texts[line - 1].strip() in ("", "{"):
+        line += 1
+    return line

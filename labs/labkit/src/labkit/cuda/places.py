@@ -1,6 +1,8 @@
 """From places in a compiled kernel back to the source: lines for instructions, names for shared memory."""
 
 import functools
+import json
+import os
 import re
 import subprocess
 from collections.abc import Iterable
@@ -18,12 +20,13 @@ _VECTOR = re.compile(r"u?(char|short|int|long|longlong|float|double)([1-4])")
 
 
 @dataclass(frozen=True)
-class SharedVariable:
-    """A `__shared__` variable of the compiled kernel: its place among all of them."""
+class Variable:
+    """A variable of the compiled kernel: its place in the library, and whether it is shared by a block."""
 
     name: str
-    offset: int
+    address: int
     n_bytes: int
+    is_shared: bool
 
 
 def lines_of(library: Path, codes: Iterable[int]) -> dict[int, int | None]:
@@ -43,26 +46,56 @@ def lines_of(library: Path, codes: Iterable[int]) -> dict[int, int | None]:
     return lines
 
 
-@functools.lru_cache(maxsize=64)
-def shared_variables(library: Path) -> tuple[SharedVariable, ...]:
-    """Return the static shared variables, in the order in which they lie."""
+def names_file(library: Path) -> Path:
+    """Return the file beside a library that lists its variables."""
+    return library.with_suffix(".names")
+
+
+def write_variables(library: Path, names: Path, shared_names: Iterable[str]) -> None:
+    """List the variables of a new library, once: what a launch needs and a message names.
+
+    A shared variable is one in the section of those, or one that a function holds under the name of one.
+    """
     said = subprocess.run(["nm", "-S", "-C", str(library)], capture_output=True, text=True, check=False).stdout
-    start = next((int(line.split()[0], 16) for line in said.splitlines() if line.endswith(" __start_labkit_shared")), None)
-    stop = next((int(line.split()[0], 16) for line in said.splitlines() if line.endswith(" __stop_labkit_shared")), None)
-    if start is None or stop is None:
-        return ()
-    sized = re.findall(r"^([0-9a-f]{16}) ([0-9a-f]{16}) [dDbB] (.+)$", said, re.M)
-    found = [(name, int(address, 16), int(size, 16)) for address, size, name in sized]
-    inside = [SharedVariable(_plain(name), address - start, size) for name, address, size in found if start <= address < stop]
-    return tuple(sorted((v for v in inside if v.name != "labkit_shared_anchor"), key=lambda v: v.offset))
+    ends = {
+        name: int(address, 16)
+        for address, name in re.findall(r"^([0-9a-f]+) \w __(start|stop)_labkit_shared$", said, re.M)
+    }
+    shared, rows = set(shared_names), []
+    for address, size, name in re.findall(r"^([0-9a-f]{16}) ([0-9a-f]{16}) [a-zA-Z] (.+)$", said, re.M):
+        place, plain = int(address, 16), _plain(name)
+        in_section = ends.get("start", 0) <= place < ends.get("stop", 0)
+        rows.append([plain, place, int(size, 16), in_section or ("::" in name and plain in shared)])
+    made = names.with_name(f"{names.name}.{os.getpid()}")
+    made.write_text(
+        json.dumps([row for row in rows if not str(row[0]).startswith("labkit_") and "(" not in str(row[0])])
+    )
+    made.replace(names)
 
 
-def name_of_shared(variables: tuple[SharedVariable, ...], declared: dict[str, SharedArray], offset: int) -> str:
+@functools.lru_cache(maxsize=256)
+def variables(library: Path) -> tuple[Variable, ...]:
+    """Return the variables of a library, in the order in which they lie."""
+    rows = json.loads(names_file(library).read_text())
+    return tuple(sorted((Variable(*row) for row in rows), key=lambda variable: variable.address))
+
+
+def shared_variable(library: Path, offset: int) -> tuple[Variable | None, int]:
+    """Return the shared variable that a byte of shared memory is in or behind, and the byte counted from its start."""
+    shared = [variable for variable in variables(library) if variable.is_shared]
+    if not shared:
+        return None, offset
+    address = shared[0].address + offset
+    variable = max((v for v in shared if v.address <= address), key=lambda v: v.address, default=shared[0])
+    return variable, address - variable.address
+
+
+def name_of_shared(library: Path, declared: dict[str, SharedArray], offset: int) -> str:
     """Return the element of shared memory at an offset, as the source would write it: `tile[3][17]`."""
-    for variable in variables:
-        if variable.offset <= offset < variable.offset + variable.n_bytes:
-            return element(variable.name, declared.get(variable.name), variable.n_bytes, offset - variable.offset)
-    return f"byte {offset} of the static shared memory"
+    variable, rest = shared_variable(library, offset)
+    if variable is None:
+        return f"byte {offset} of the static shared memory"
+    return element(variable.name, declared.get(variable.name), variable.n_bytes, rest)
 
 
 def element(name: str, array: SharedArray | None, n_bytes: int, offset: int) -> str:

@@ -21,9 +21,14 @@ import numpy as np
 from labkit.cuda import build
 from labkit.cuda.arguments import Arguments
 from labkit.cuda.errors import RunnerError
+from labkit.cuda.places import variables
 
 SHARED_MEMORY_BYTES: Final = 48 * 1024
 """Of a block that does not ask for more, as on a GPU."""
+
+ABSENT_VALUES: Final = (0x7F7F7F7F7F7F7F7F, 0xFF7F3D5AFF7F3D5A)
+"""What a shuffle gives for a lane that takes no part: huge, then huge and negative, as float, double or integer, so
+that minima and maxima come out different; and an odd number apart, so that integer sums do."""
 
 _WALL_FACTOR, _WALL_EXTRA_S = 20.0, 60.0
 """The limit is processor time; a child that gets none, or sleeps, is ended after so much more of the clock's."""
@@ -46,20 +51,46 @@ class Task:
 
 def run(task: Task, arguments: Arguments) -> dict[str, Any]:
     """Run the launch and return the runner's report; the arrays change only if it ended well."""
-    program = build.runner()
-    with _shared_file() as data, _shared_file() as report:
+    with _shared_file() as data:
         size = max(1, sum(stretch.pages for stretch in arguments.stretches))
         data.truncate(size)
         with mmap.mmap(data.fileno(), size) as memory:
-            _copy_in(arguments, memory)
-            _run_child(program, _task_text(task, arguments, data.fileno(), report.fileno()), task.limit_s, (data.fileno(), report.fileno()))
-            said = _read_report(report)
+            said = _run_once(task, arguments, data.fileno(), memory, ABSENT_VALUES[0])
+            if any(_is_absent_lane(fault) for fault in said["faults"]):
+                said = _without_discarded_values(said, task, arguments, data.fileno(), memory)
             if said["status"] == "ok":
                 _copy_out(arguments, memory)
     return said
 
 
-def _task_text(task: Task, arguments: Arguments, data: int, report: int) -> bytes:
+def _without_discarded_values(
+    said: dict[str, Any], task: Task, arguments: Arguments, data: int, memory: mmap.mmap
+) -> dict[str, Any]:
+    """Drop the faults of shuffles that ask an absent lane, if the result does not depend on what it answers.
+
+    CUDA lets a kernel ask and throw the answer away, as scans of ragged warps do. So run it again with another
+    answer: only if an array comes out different has the kernel used a value that is not there.
+    """
+    first = memory[:]
+    again = _run_once(task, arguments, data, memory, ABSENT_VALUES[1])
+    if again["status"] != said["status"] or len(again["faults"]) != len(said["faults"]) or memory[:] != first:
+        return said
+    return {**said, "faults": [fault for fault in said["faults"] if not _is_absent_lane(fault)]}
+
+
+def _is_absent_lane(fault: dict[str, Any]) -> bool:
+    return fault["kind"] == "warp_call" and "lane" in fault
+
+
+def _run_once(task: Task, arguments: Arguments, data: int, memory: mmap.mmap, absent: int) -> dict[str, Any]:
+    with _shared_file() as report:
+        _copy_in(arguments, memory)
+        descriptors = (data, report.fileno())
+        _run_child(build.runner(), _task_text(task, arguments, *descriptors, absent), task.limit_s, descriptors)
+        return _read_report(report)
+
+
+def _task_text(task: Task, arguments: Arguments, data: int, report: int, absent: int) -> bytes:
     lines = [
         f"library {task.library}",
         f"entry {task.entry}",
@@ -72,6 +103,11 @@ def _task_text(task: Task, arguments: Arguments, data: int, report: int) -> byte
         f"order {task.order}",
         f"limit {task.limit_s}",
         f"checked {int(task.checked)}",
+        f"absent {absent}",
+        *(
+            f"variable {variable.address} {variable.n_bytes} {int(variable.is_shared)}"
+            for variable in variables(task.library)
+        ),
         *(f"memory {stretch.file_offset} {stretch.n_bytes} {stretch.element_bytes}" for stretch in arguments.stretches),
         *arguments.lines,
     ]
@@ -110,13 +146,20 @@ def _places(arguments: Arguments, memory: mmap.mmap) -> Iterator[tuple[np.ndarra
 def _run_child(program: Path, task: bytes, limit_s: float, descriptors: tuple[int, ...]) -> None:
     """Run the child to its end; what the kernel prints is printed here."""
     with subprocess.Popen(
-        [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=descriptors, close_fds=True
+        [program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=descriptors,
+        close_fds=True,
     ) as child:
         try:
             printed, complaint = child.communicate(task, timeout=limit_s * _WALL_FACTOR + _WALL_EXTRA_S)
         except subprocess.TimeoutExpired:
             child.kill()
-            raise RunnerError(f"the runner got no processor time for {limit_s:g} s of work; try again on a machine that is less busy") from None
+            raise RunnerError(
+                f"the runner got no processor time for {limit_s:g} s of work; try again on a machine that is less busy"
+            ) from None
     if printed:
         sys.stdout.write(printed.decode(errors="replace"))
         sys.stdout.flush()

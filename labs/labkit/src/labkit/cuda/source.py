@@ -24,6 +24,7 @@ _OUTSIDE = {
     "asynchronous copies (cuda::pipeline, memcpy_async)": r"\bmemcpy_async\b|\b__pipeline_\w+|\bcuda::pipeline\b",
     "the library libcu++ (cuda::…)": r"\bcuda::(?:std|atomic|barrier|ptx)\b",
     "thread block clusters": r"\b__cluster_dims__\b|\bcluster_group\b",
+    "memory from the device's heap (malloc, new)": r"\b(?:malloc|free)\s*\(|\bnew\b|\bdelete\b",
     "launching kernels from kernels (<<< >>>)": r"<<<",
     "warp calls without _sync, gone since CUDA 13": r"\b__(?:shfl(?:_xor|_up|_down)?|ballot|any|all)\s*\(",
 }
@@ -76,8 +77,8 @@ def refuse_what_is_outside(code: str) -> None:
 
 
 def for_the_cpu(code: str) -> str:
-    """Rewrite `extern __shared__ T name[];`, which C++ has no word for, as a pointer to the dynamic shared memory."""
-    return _DYNAMIC_SHARED.sub(r"\1* const \2 = (\1*)labkit_dynamic_shared();", code)
+    """Rewrite `extern __shared__ T name[];`, which C++ has no word for, as a pointer to where that memory is."""
+    return _DYNAMIC_SHARED.sub(r"\1* const \2 = (\1*)LABKIT_DYNAMIC_SHARED;", code)
 
 
 def shared_arrays_of(code: str) -> dict[str, SharedArray]:
@@ -108,7 +109,9 @@ def _parameter_names(parameters: str) -> tuple[str, ...]:
 
 
 def _with_strings(code: str) -> str:
-    return _COMMENT.sub(lambda found: found.group() if found.group()[0] in "\"'" else re.sub(r"[^\n]", " ", found.group()), code)
+    return _COMMENT.sub(
+        lambda found: found.group() if found.group()[0] in "\"'" else re.sub(r"[^\n]", " ", found.group()), code
+    )
 
 
 def _is_extern_c(code: str, position: int) -> bool:

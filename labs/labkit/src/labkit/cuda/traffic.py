@@ -98,13 +98,20 @@ class TrafficReport:
         return table(self)
 
 
-def make_report(kernel: str, n_threads: int, said: Iterable[dict[str, Any]], lines: dict[int, int | None], code: str) -> TrafficReport:
+def make_report(
+    kernel: str, n_threads: int, said: Iterable[dict[str, Any]], lines: dict[int, int | None], code: str
+) -> TrafficReport:
     """Sum the runner's counts, which are for instructions, by lines of the source."""
     sums: dict[tuple[int, str, str], Counts] = {}
     for item in said:
         key = (lines.get(item["code"]) or 0, item["space"], item["verb"])
         counts = Counts(
-            item["thread_accesses"], item["warp_accesses"], item["bytes"], item["sectors"], item["extra_rounds"], item["partial"]
+            item["thread_accesses"],
+            item["warp_accesses"],
+            item["bytes"],
+            item["sectors"],
+            item["extra_rounds"],
+            item["partial"],
         )
         sums[key] = sums.get(key, Counts()) + counts
     texts = code.split("\n")
@@ -143,7 +150,13 @@ def draw_traffic(report: TrafficReport, axes: Axes | None = None) -> Axes:
     rows = [line for line in report.lines if line.space == "global"]
     places = range(len(rows))
     thickness = 0.36
-    axes.barh([i - thickness / 2 for i in places], [row.counts.bytes for row in rows], thickness, color=COLOURS["exact"], label="asked for")
+    axes.barh(
+        [i - thickness / 2 for i in places],
+        [row.counts.bytes for row in rows],
+        thickness,
+        color=COLOURS["exact"],
+        label="asked for",
+    )
     axes.barh(
         [i + thickness / 2 for i in places],
         [row.counts.moved_bytes for row in rows],

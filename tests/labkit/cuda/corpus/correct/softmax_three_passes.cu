@@ -1,4 +1,4 @@
-// about: Softmax of a row by maximum, sum and division, each a reduction of the block.
+// about: Softmax of a row by maximum, sum and division; one shared array serves both reductions, so a barrier stands before its second use.
 // kernel: softmax
 // grid: 3
 // block: 64
@@ -7,9 +7,8 @@
 // arg: int32 100
 // let: weight = np.exp(x - x.max(axis=1, keepdims=True))
 // close: y = weight / weight.sum(axis=1, keepdims=True)
-template <bool IsMax> __device__ float block_reduce(float value)
+template <bool IsMax> __device__ float block_reduce(float value, float* shared)
 {
-    __shared__ float shared[64];
     __syncthreads();                       // the last use of the array is over
     shared[threadIdx.x] = value;
     __syncthreads();
@@ -25,12 +24,13 @@ template <bool IsMax> __device__ float block_reduce(float value)
 
 extern "C" __global__ void softmax(const float* x, float* y, int n)
 {
+    __shared__ float shared[64];
     x += blockIdx.x * n;
     y += blockIdx.x * n;
     float largest = -1e30f, sum = 0.0f;
     for (int i = threadIdx.x; i < n; i += blockDim.x) largest = fmaxf(largest, x[i]);
-    largest = block_reduce<true>(largest);
+    largest = block_reduce<true>(largest, shared);
     for (int i = threadIdx.x; i < n; i += blockDim.x) sum += expf(x[i] - largest);
-    sum = block_reduce<false>(sum);
+    sum = block_reduce<false>(sum, shared);
     for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = expf(x[i] - largest) / sum;
 }

@@ -2,14 +2,15 @@
 // the runner is told first, and checks the place as an atomic one.
 #pragma once
 // inlined into the kernel, so that the runner sees the line of the kernel; unchecked, so that it sees the access once
-#define LABKIT_ATOMIC(name, T, expression)                             \
+#define LABKIT_ATOMIC(name, T, expression) LABKIT_ATOMIC_THAT(1, name, T, expression)
+#define LABKIT_ATOMIC_THAT(reads, name, T, expression)                 \
     LABKIT_UNCHECKED __noinline__ inline T name##_unchecked(T* place, T value) { \
         T old = *place;                                                \
         *place = (expression);                                         \
         return old;                                                    \
     }                                                                  \
     __forceinline__ T name(T* place, T value) {                        \
-        labkit_atomic(place, sizeof(T));                               \
+        labkit_atomic(place, sizeof(T), reads);                        \
         return name##_unchecked(place, value);                         \
     }
 #define LABKIT_ATOMIC_INTEGERS(name, expression)       \
@@ -27,8 +28,11 @@ LABKIT_ATOMIC_INTEGERS(atomicMax, old > value ? old : value)
 LABKIT_ATOMIC_INTEGERS(atomicAnd, old & value)
 LABKIT_ATOMIC_INTEGERS(atomicOr, old | value)
 LABKIT_ATOMIC_INTEGERS(atomicXor, old ^ value)
-LABKIT_ATOMIC_INTEGERS(atomicExch, value)
-LABKIT_ATOMIC(atomicExch, float, value)
+// an exchange asks nothing of what was there
+LABKIT_ATOMIC_THAT(0, atomicExch, int, value)
+LABKIT_ATOMIC_THAT(0, atomicExch, unsigned, value)
+LABKIT_ATOMIC_THAT(0, atomicExch, unsigned long long, value)
+LABKIT_ATOMIC_THAT(0, atomicExch, float, value)
 LABKIT_ATOMIC(atomicInc, unsigned, old >= value ? 0u : old + 1u)
 LABKIT_ATOMIC(atomicDec, unsigned, (old == 0u || old > value) ? value : old - 1u)
 
@@ -39,7 +43,7 @@ LABKIT_ATOMIC(atomicDec, unsigned, (old == 0u || old > value) ? value : old - 1u
         return old;                                                              \
     }                                                                            \
     __forceinline__ T atomicCAS(T* place, T expected, T value) {                 \
-        labkit_atomic(place, sizeof(T));                                         \
+        labkit_atomic(place, sizeof(T), 1);                                      \
         return atomicCAS_unchecked(place, expected, value);                      \
     }
 LABKIT_COMPARE_AND_SWAP(int)

@@ -61,14 +61,3 @@ LABKIT_UNCHECKED inline void enter(void (*kernel)(Arguments...), void** argument
     extern LABKIT_VISIBLE const labkit::Signature labkit_signature_##number;                                     \
     const labkit::Signature labkit_signature_##number = labkit::signature_of(&kernel);                            \
     }
-
-// The linker marks both ends of a section; one variable of our own makes sure that the section exists.
-__attribute__((section("labkit_shared"), used)) static int labkit_shared_anchor;
-extern "C" {
-extern char __start_labkit_shared[] __attribute__((visibility("hidden")));
-extern char __stop_labkit_shared[] __attribute__((visibility("hidden")));
-LABKIT_UNCHECKED LABKIT_VISIBLE void labkit_shared_ends(char** ends) {
-    ends[0] = __start_labkit_shared;
-    ends[1] = __stop_labkit_shared;
-}
-}

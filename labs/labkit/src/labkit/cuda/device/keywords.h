@@ -15,8 +15,12 @@
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
-// All static shared variables stand side by side in one section, so that the runner finds them and can reset them.
+// Static shared variables stand in a section of their own, by which they are told from other variables. (GCC forgets
+// the section of a variable in a template; those are told by their names.)
 #define __shared__ static __attribute__((section("labkit_shared")))
+
+// Dynamic shared memory lies at one address always, so that a declaration of it needs no code to run.
+#include "addresses.h"
 
 // For our own functions: their accesses are not the kernel's.
 #define LABKIT_UNCHECKED __attribute__((no_sanitize_thread, no_sanitize_undefined))

@@ -3,13 +3,12 @@
 extern "C" {
 int labkit_barrier(int operation, int predicate, int line);
 unsigned long long labkit_warp_call(int operation, unsigned mask, unsigned long long value, int argument, int width, int line);
-void labkit_atomic(const void* address, int size);
+void labkit_atomic(const void* address, int size, int reads);
 void labkit_fence();
 void labkit_yield();
 void labkit_trap(int line);
 void labkit_assertion(const char* condition, int line);
 long long labkit_clock();
-void* labkit_dynamic_shared() __attribute__((const));
 void labkit_copy(void* to, const void* from, size_t bytes);
 void labkit_fill(void* to, int value, size_t bytes);
 

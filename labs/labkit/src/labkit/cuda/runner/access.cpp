@@ -62,10 +62,12 @@ static inline void check_in_region(Region& region, const Access& access, bool mu
 static inline __attribute__((always_inline)) void check(const Access& access, bool must_align = true) {
     if (access.address - (uintptr_t)current->stack < stack_bytes) return;  // a local variable
     finish_pending_write();
+    have_room_in_log();
     Region* region = region_near(access.address);
-    if (region && access.address >= region->low && access.address + access.size <= region->high) {
+    bool inside = region && access.address >= region->low && access.address + access.size <= region->high;
+    if (inside && (region != static_shared || is_in_one_shared_variable(access.address, access.size))) {
         check_in_region(*region, access, must_align);
-    } else if (region || !is_in_module(access.address)) {  // in the module are __device__ and __constant__ variables
+    } else if (inside || !is_global_variable(access.address, access.size)) {
         report_bad_address(access);
     }
 }
@@ -82,17 +84,19 @@ static bool acts_as_atomic(uintptr_t address) {
 }
 
 static void check_volatile(uintptr_t address, int size, bool is_write, uint32_t code) {
+    have_room_in_log();
     bool atomic = acts_as_atomic(address);
     if (atomic) pass_atomic(address);
     check({address, size, is_write, atomic, code});
     let_others_run_at_times();
 }
 
-extern "C" void labkit_atomic(const void* address, int size) {
+extern "C" void labkit_atomic(const void* address, int size, int reads) {
     let_others_run_at_times();
     if (!launch.checked) return;
+    have_room_in_log();
     pass_atomic((uintptr_t)address);
-    check({(uintptr_t)address, size, true, true, code_offset(__builtin_return_address(0))});
+    check({(uintptr_t)address, size, true, true, code_offset(__builtin_return_address(0)), reads != 0});
 }
 
 extern "C" void labkit_yield() { yield_to_others(); }

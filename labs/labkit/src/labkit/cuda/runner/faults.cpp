@@ -4,6 +4,7 @@
 #include <sys/time.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 
@@ -21,10 +22,28 @@ static uintptr_t program_counter(const void* context) {
 #endif
 }
 
-// As if the instruction had made a call: lines are looked up for the address before.
+static uintptr_t stack_pointer(const void* context) {
+    const mcontext_t& machine = ((const ucontext_t*)context)->uc_mcontext;
+#if defined(__x86_64__)
+    return (uintptr_t)machine.gregs[REG_RSP];
+#else
+    return (uintptr_t)machine.sp;
+#endif
+}
+
+static bool is_kernel_code(uintptr_t address) { return address >= launch.code_low && address < launch.code_high; }
+
+// Where the kernel is, as the address that a call returns to: lines are looked up for the byte before.
+// Outside of its own code, in the C library or in ours, it is the nearest caller on the stack.
 static uint32_t code_of(const void* context) {
     uintptr_t at = program_counter(context);
-    return is_in_module(at) ? code_offset((void*)at) + 1 : 0;
+    if (is_kernel_code(at)) return code_offset((void*)at) + 1;
+    uintptr_t top = (uintptr_t)current->stack + stack_bytes;
+    for (uintptr_t place = std::max(stack_pointer(context), (uintptr_t)current->stack) & ~(uintptr_t)7; place < top; place += 8) {
+        uintptr_t word = *(const uintptr_t*)place;
+        if (is_kernel_code(word)) return code_offset((void*)word);
+    }
+    return 0;
 }
 
 static void on_fault(int signal, siginfo_t* information, void* context) {
@@ -62,6 +81,14 @@ static void set_timer(double seconds) {
     setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
+// Many threads may take turns for ever; the first is named, the same in every run.
+static const Thread& first_unfinished() {
+    for (const Thread& thread : launch.threads) {
+        if (thread.status != Status::finished) return thread;
+    }
+    return *current;
+}
+
 static void on_time_limit(int, siginfo_t*, void* context) {
     static int looks = 0;
     if (current) {
@@ -73,7 +100,7 @@ static void on_time_limit(int, siginfo_t*, void* context) {
     }
     Json codes = Json::array();
     for (uint32_t code : seen_codes) codes.append((long long)code);
-    Json body = current ? where_now() : Json::object();
+    Json body = current ? where(first_unfinished()) : Json::object();
     body.raw("codes", codes.str());
     report_fault("time_limit", 0, 0, body);
     finish_launch("time_limit");

@@ -64,10 +64,12 @@ struct Launch {
     bool checked = false;
     unsigned long order_seed = 0;
     double limit_s = 10;
+    uint64_t absent_value = 0;  // what a shuffle gives in place of the value of a lane that takes no part
     void (*enter)(void**) = nullptr;
     void** arguments = nullptr;
 
-    uintptr_t module_low = 0, module_high = 0;  // where the compiled kernel lies
+    uintptr_t module_low = 0, module_high = 0;  // where the compiled kernel lies, and the code in it
+    uintptr_t code_low = 0, code_high = 0;
     Index3 block_index{};
     std::vector<Thread> threads;
     std::vector<int> order;  // in which the threads of a block start

@@ -37,6 +37,7 @@ struct Task {
     size_t dynamic_shared_bytes = 0, max_shared_bytes = 48 << 10;
     std::vector<GlobalMemory> memory;
     std::vector<Argument> arguments;
+    std::vector<Variable> variables;
 };
 
 static Index3 read_index(std::istream& in) {
@@ -83,11 +84,16 @@ static Task read_task(std::istream& in) {
         else if (word == "shared") in >> task.dynamic_shared_bytes;
         else if (word == "max_shared") in >> task.max_shared_bytes;
         else if (word == "order") in >> launch.order_seed;
+        else if (word == "absent") in >> launch.absent_value;
         else if (word == "limit") in >> launch.limit_s;
         else if (word == "checked") in >> launch.checked;
         else if (word == "array") task.arguments.push_back(read_array(in));
         else if (word == "number" || word == "null") task.arguments.push_back(read_number(in));
-        else if (word == "memory") {
+        else if (word == "variable") {
+            Variable variable{};
+            in >> variable.offset >> variable.bytes >> variable.is_shared;
+            task.variables.push_back(variable);
+        } else if (word == "memory") {
             GlobalMemory memory{0, 0, 0, true};
             in >> memory.file_offset >> memory.bytes >> memory.element_bytes;
             task.memory.push_back(memory);
@@ -115,7 +121,9 @@ static bool pointer_fits(const labkit::Parameter& parameter, const Argument& arr
     return parameter.pointee_size == array.element_bytes && parameter.pointee_kind == array.kind;
 }
 
-static void check_shared_memory(const Task& task, size_t static_bytes) {
+static void check_shared_memory(const Task& task) {
+    uint64_t static_bytes = 0;
+    for (const Variable& variable : task.variables) static_bytes += variable.is_shared ? variable.bytes : 0;
     if (static_bytes + task.dynamic_shared_bytes <= task.max_shared_bytes) return;
     Json body = Json::object();
     body.text("reason", "shared").number("static", (long long)static_bytes).number("dynamic", (long long)task.dynamic_shared_bytes);
@@ -157,7 +165,12 @@ static int find_module(dl_phdr_info* information, size_t, void* base) {
     launch.module_low = information->dlpi_addr;
     for (int i = 0; i < information->dlpi_phnum; ++i) {
         const auto& part = information->dlpi_phdr[i];
-        if (part.p_type == PT_LOAD) launch.module_high = std::max(launch.module_high, (uintptr_t)(information->dlpi_addr + part.p_vaddr + part.p_memsz));
+        uintptr_t low = information->dlpi_addr + part.p_vaddr, high = low + part.p_memsz;
+        if (part.p_type != PT_LOAD) continue;
+        launch.module_high = std::max(launch.module_high, high);
+        if (!(part.p_flags & PF_X)) continue;
+        launch.code_low = low;
+        launch.code_high = high;
     }
     return 1;
 }
@@ -178,13 +191,6 @@ static void* load_library(const Task& task) {
     return library;
 }
 
-static void place_memory(const Task& task, void* library) {
-    char* ends[2];
-    ((void (*)(char**))find(library, "labkit_shared_ends"))(ends);
-    check_shared_memory(task, (size_t)(ends[1] - ends[0]) - sizeof(int));  // less our own anchor
-    lay_out_memory(task.data_descriptor, task.memory, ends[0], ends[1], task.dynamic_shared_bytes);
-}
-
 // The values of the arguments, and one pointer to each.
 struct Values {
     std::vector<void*> pointers;
@@ -192,7 +198,7 @@ struct Values {
     explicit Values(Task& task) : pointers(task.arguments.size()), to_each(task.arguments.size()) {
         for (size_t i = 0; i < task.arguments.size(); ++i) {
             Argument& argument = task.arguments[i];
-            if (argument.is_array) pointers[i] = (void*)(regions[argument.region].low + argument.offset);
+            if (argument.is_array) pointers[i] = (void*)(address_of_stretch(argument.region) + argument.offset);
             to_each[i] = argument.is_array ? (void*)&pointers[i] : argument.bytes.data();
         }
     }
@@ -251,7 +257,8 @@ int main(int, char** arguments) {
     set_report_descriptor(task.report_descriptor);
     void* library = load_library(task);
     check_arguments(task, *(const labkit::Signature*)find(library, "labkit_signature_" + task.entry));
-    place_memory(task, library);
+    check_shared_memory(task);
+    lay_out_memory(task.data_descriptor, task.memory, task.variables, task.dynamic_shared_bytes);
     make_threads();
     Values values(task);
     launch.arguments = values.to_each.data();

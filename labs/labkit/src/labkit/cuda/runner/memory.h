@@ -21,11 +21,12 @@ struct Arena {
     std::vector<uint16_t> owner;  // the region to which each slot of 64 KiB belongs, guards included
 };
 const int slot_shift = 16;
+const uintptr_t beside_shared_bytes = 4096;
 
 extern Arena arena;
 extern std::vector<Region> regions;
 extern Region* static_shared;   // its place is in the compiled kernel, not in the arena
-extern Region* dynamic_shared;  // null if the launch asks for none
+extern Region* dynamic_shared;  // the first in the arena, perhaps empty
 
 // A stretch of the file that arrays lie in: one array, or several that overlap.
 struct GlobalMemory {
@@ -33,8 +34,27 @@ struct GlobalMemory {
     bool read_only;
 };
 
-// Map global memory, each stretch at its place in the file, and the shared memory. Afterwards regions[i] is stretch i.
-void lay_out_memory(int file, const std::vector<GlobalMemory>& stretches, char* shared_low, char* shared_high, size_t dynamic_bytes);
+// A __device__, __constant__ or static __shared__ variable of the compiled kernel, by its offset in the module.
+struct Variable {
+    uint64_t offset, bytes;
+    bool is_shared;
+};
+
+// Map global memory, each stretch at its place in the file, and find the shared memory.
+void lay_out_memory(int file, const std::vector<GlobalMemory>& stretches, const std::vector<Variable>& variables, size_t dynamic_bytes);
+
+// Where a stretch of the file came to lie.
+uintptr_t address_of_stretch(size_t number);
+
+// Is all of an access in one variable that is not shared?
+bool is_global_variable(uintptr_t address, int size);
+
+// Of each byte from the first shared variable to the last, which of them it belongs to; 0 for what is between them.
+extern std::vector<uint16_t> shared_owner;
+inline bool is_in_one_shared_variable(uintptr_t address, int size) {
+    size_t offset = address - static_shared->low;
+    return shared_owner[offset] && shared_owner[offset] == shared_owner[offset + size - 1];
+}
 
 // New shared memory for a block: bytes that make NaN and huge integers, so that a value read too early shows.
 void reset_shared_memory();
@@ -42,8 +62,8 @@ void reset_shared_memory();
 // The region that an address lies in, or beside; null if it is nowhere near one.
 inline Region* region_near(uintptr_t address) {
     if (address - arena.low < arena.size) return &regions[arena.owner[(address - arena.low) >> slot_shift]];
-    if (address - static_shared->low < static_shared->high - static_shared->low) return static_shared;
-    return nullptr;
+    // past its end too: what follows it in the module is no place for an access
+    return address - static_shared->low < static_shared->high - static_shared->low + beside_shared_bytes ? static_shared : nullptr;
 }
 
 // Space, region and offset of an address, for the body of a fault.

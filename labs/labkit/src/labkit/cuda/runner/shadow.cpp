@@ -115,7 +115,7 @@ static inline bool conflicts(const Record& other, const Access& access, uint32_t
 void Shadow::touch_cell(Region& region, Cell& cell, const Access& access, const Record& now) {
     // Shared memory is new in each block: what an earlier one left in the shadow is void.
     uint32_t oldest = region.shared ? first_phase_of_block : 1;
-    if (region.shared && !access.is_write && cell.write.phase < oldest) {
+    if (region.shared && (!access.is_write || access.is_read_too) && cell.write.phase < oldest) {
         report_uninitialised(region, access);
     }
     if (conflicts(cell.write, access, oldest)) {

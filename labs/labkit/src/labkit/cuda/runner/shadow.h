@@ -13,6 +13,7 @@ struct Access {
     bool is_write;
     bool is_atomic;
     uint32_t code;  // where in the compiled kernel
+    bool is_read_too = false;
 };
 
 struct Region;

@@ -34,8 +34,12 @@ void count_traffic_at_warp_call(int warp);
 void count_traffic_at_barrier();
 std::string traffic_as_json();
 
+// Before anything is said of an access: others may run here, and change what is true of it.
+inline void have_room_in_log() {
+    if (__builtin_expect(current->log->length == log_length, false)) make_room_in_log();
+}
+
 inline void count_access(const Access& access, bool is_shared) {
     AccessLog& log = *current->log;
-    if (log.length == log_length) make_room_in_log();
     log.accesses[log.length++] = {access.address, access.code, (uint8_t)access.size, access.is_write, access.is_atomic, is_shared};
 }

@@ -83,7 +83,7 @@ void shuffle(const Lanes& lanes) {
             call.result = lanes.threads[source]->warp_call.value;
         } else {
             report_absent_source(*lanes.threads[lane], source);
-            call.result = ~0ull;
+            call.result = launch.absent_value;
         }
     }
 }
@@ -139,6 +139,17 @@ void reduce(const Lanes& lanes, int operation) {
     give_to_all(lanes, result);
 }
 
+void wake_lanes(const Lanes& lanes) {
+    // wake() puts a thread in front, so the last in the order goes first
+    Thread* woken[warp_lanes];
+    int n = 0;
+    for (Thread* thread : lanes.threads) {
+        if (thread && thread != current) woken[n++] = thread;
+    }
+    if (launch.order_seed) std::sort(woken, woken + n, [](Thread* a, Thread* b) { return launch.rank[a->index] < launch.rank[b->index]; });
+    while (n > 0) wake(*woken[--n]);
+}
+
 void complete(const Thread& caller) {
     Lanes lanes(caller);
     int operation = caller.warp_call.operation;
@@ -156,14 +167,7 @@ void complete(const Thread& caller) {
     WarpState& state = states[caller.warp];
     if (state.first && !(lanes.mask & ~state.came)) state = {state.n_running, nullptr, 0, state.is_mixed};
     if (__builtin_popcount(lanes.mask) == state.n_running) count_traffic_at_warp_call(caller.warp);
-    // wake() puts a thread in front, so the last in the order goes first
-    Thread* woken[warp_lanes];
-    int n = 0;
-    for (Thread* thread : lanes.threads) {
-        if (thread && thread != current) woken[n++] = thread;
-    }
-    if (launch.order_seed) std::sort(woken, woken + n, [](Thread* a, Thread* b) { return launch.rank[a->index] < launch.rank[b->index]; });
-    while (n > 0) wake(*woken[--n]);
+    wake_lanes(lanes);
 }
 
 bool in_same_call(const Thread& thread, const Thread& caller) {
@@ -196,12 +200,17 @@ bool has_come_last() {
 
 bool needs_every_lane(int operation) { return operation >= LABKIT_SHUFFLE && operation <= LABKIT_SHUFFLE_DOWN; }
 
-unsigned active_mask() {
-    unsigned active = 0;
-    for (int lane = 0; lane < lanes_of_warp(current->warp); ++lane) {
-        if (launch.threads[current->warp * warp_lanes + lane].status != Status::finished) active |= 1u << lane;
+// __activemask: those who have come to the same call by the time that nobody else can go on.
+bool complete_active_mask(Thread& caller) {
+    Lanes lanes(caller);
+    lanes.mask = 0;
+    for (Thread*& thread : lanes.threads) {
+        if (thread && !in_same_call(*thread, caller)) thread = nullptr;
+        if (thread) lanes.mask |= 1u << lane_of(*thread);
     }
-    return active;
+    give_to_all(lanes, lanes.mask);
+    wake_lanes(lanes);
+    return true;
 }
 
 [[noreturn]] void report_not_in_own_mask(int operation, unsigned mask, int line) {
@@ -216,6 +225,7 @@ unsigned active_mask() {
 bool complete_warp_calls_of_finished_lanes() {
     for (Thread& thread : launch.threads) {
         if (thread.status != Status::at_warp_call || needs_every_lane(thread.warp_call.operation)) continue;
+        if (thread.warp_call.operation == LABKIT_ACTIVE_MASK) return complete_active_mask(thread);
         if (!all_have_come(thread, true)) continue;
         complete(thread);
         return true;
@@ -225,14 +235,14 @@ bool complete_warp_calls_of_finished_lanes() {
 
 extern "C" uint64_t labkit_warp_call(int operation, unsigned mask, uint64_t value, int argument, int width, int line) {
     finish_pending_write();
-    if (operation == LABKIT_ACTIVE_MASK) return active_mask();
+    if (operation == LABKIT_ACTIVE_MASK) mask = ~0u;
     if (!(mask >> lane_of(*current) & 1)) report_not_in_own_mask(operation, mask, line);
     int lanes = lanes_of_warp(current->warp);
     if (lanes < warp_lanes) mask &= (1u << lanes) - 1;  // lanes past the end of the block do not exist
     current->status = Status::at_warp_call;
     current->line = line;
     current->warp_call = {operation, argument, width, mask, value, 0};
-    if (has_come_last()) {
+    if (operation != LABKIT_ACTIVE_MASK && has_come_last()) {
         complete(*current);
         current->status = Status::ready;
     } else {
