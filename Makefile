@@ -55,10 +55,10 @@ bench: .venv/test  ## every measured ratio, both sides in one run
 .venv/course: $(PINS)
 	@sh tools/system.sh install python3-venv
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install -q -c constraints.txt -e labs/labkit[validate] -e .[book]
+	$(BIN)/pip install -q -c constraints.txt -e labs/labkit[validate,kernels] -e .[book]
 	$(BIN)/python -m autograder.gradebook.plugin
 	@touch $@
 
 .venv/test: .venv/course
-	$(BIN)/pip install -q -c constraints.txt -e labs/labkit[validate] -e .[book,oracles,test]
+	$(BIN)/pip install -q -c constraints.txt -e labs/labkit[validate,kernels] -e .[book,oracles,test]
 	@touch $@

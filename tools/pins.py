@@ -19,9 +19,11 @@ dependencies:
   - pip
   - pip:
 """
+GPU_TITLE = "      # kernels on an NVIDIA GPU: take the mark off the next line"
 TITLES = {
     "dependencies": "the labs, the reference library, the autograder",
     "validate": "the student's own check",
+    "kernels": "NVIDIA's compiler, for the lab on kernels; it needs no GPU",
     "book": "the book",
     "oracles": "independent implementations that tests and benchmarks compare with",
     "test": "tests, formatting, types",
@@ -35,6 +37,7 @@ def pins() -> dict[str, list[str]]:
     groups = {
         "dependencies": [*kit["dependencies"], *root["dependencies"]],
         "validate": kit["optional-dependencies"]["validate"],
+        "kernels": kit["optional-dependencies"]["kernels"],
         **root["optional-dependencies"],
     }
     seen: set[str] = set()
@@ -45,11 +48,18 @@ def pins() -> dict[str, list[str]]:
     return found
 
 
+def gpu_pins() -> list[str]:
+    """Return the pins that only a machine with a GPU needs."""
+    kit = tomllib.loads((ROOT / "labs/labkit/pyproject.toml").read_text())["project"]
+    return list(kit["optional-dependencies"]["gpu"])
+
+
 def environment() -> str:
     """Return the text of environment.yml."""
     lines = ["      - ./labs/labkit"]
     for name, group in pins().items():
         lines += [f"      # {TITLES[name]}", *(f"      - {pin}" for pin in group)]
+    lines += [GPU_TITLE, *(f"      # - {pin}" for pin in gpu_pins())]
     return HEAD + "\n".join(lines) + "\n"
 
 

