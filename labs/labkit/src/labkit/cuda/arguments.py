@@ -101,7 +101,8 @@ def _require_array(position: int, array: np.ndarray[Any, Any], names: tuple[str,
     if not array.flags.c_contiguous:
         raise LaunchError(
             "argument",
-            f"{call_it(position, names)}: expected a C-contiguous array, got shape {array.shape} with strides {array.strides}.\n"
+            f"{call_it(position, names)}: expected a C-contiguous array, "
+            f"got shape {array.shape} with strides {array.strides}.\n"
             "  A kernel sees the bytes as they lie in memory. Pass xp.ascontiguousarray(…) of it.",
         )
 
@@ -131,7 +132,8 @@ def _as_numpy_or_refuse(position: int, value: Any, names: tuple[str, ...]) -> np
     if not isinstance(value, np.generic) and type(value) not in _PYTHON_NUMBERS:
         raise LaunchError(
             "argument",
-            f"{call_it(position, names)}: expected an array or a number, got {type(value).__name__}.\n  Make an array of it with xp.asarray(…).",
+            f"{call_it(position, names)}: expected an array or a number, got {type(value).__name__}.\n"
+            "  Make an array of it with xp.asarray(…).",
         )
     try:
         scalar = _as_numpy(value)

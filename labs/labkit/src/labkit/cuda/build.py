@@ -64,8 +64,8 @@ def require_platform() -> None:
         return
     raise MissingToolError(
         f"platform: expected Linux on x86-64 or arm64, got {platform.system()} on {machine}.\n"
-        "  Reading works everywhere. To run kernels use a Linux container (docker run -it python:3.12), WSL on Windows,\n"
-        "  a machine of your university, or a notebook service with a GPU."
+        "  The book and the other labs work here. To run kernels use a Linux container (docker run -it python:3.12),\n"
+        "  WSL on Windows, a machine of your university, or a notebook service with a GPU."
     )
 
 
@@ -165,7 +165,8 @@ def _definitions(options: tuple[str, ...]) -> str:
 
 def _translation_unit(code: str, entries: tuple[str, ...], definitions: str) -> str:
     ends = "\n".join(f"LABKIT_ENTRY({number}, ({name}))" for number, name in enumerate(entries))
-    return f'#include "kernel.h"\n{definitions}#line 1 "{nvrtc.FILE_NAME}"\n{for_the_cpu(code)}\n#line 1 "entries"\n{ends}\n'
+    kernels = f'#line 1 "{nvrtc.FILE_NAME}"\n{for_the_cpu(code)}'
+    return f'#include "kernel.h"\n{definitions}{kernels}\n#line 1 "entries"\n{ends}\n'
 
 
 def _try_compile(library: Path, text: str, flags: tuple[str, ...]) -> str:

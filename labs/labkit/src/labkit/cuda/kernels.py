@@ -192,7 +192,7 @@ def _block(extents: Sequence[int]) -> tuple[int, int, int]:
     if n_threads > MAX_THREADS or block[2] > 64:
         raise LaunchError(
             "launch",
-            f"block: expected at most {MAX_THREADS} threads, and 64 along z, got {tuple(extents)!r}: {n_threads} threads",
+            f"block: expected at most {MAX_THREADS} threads, and 64 along z, got {n_threads}: {tuple(extents)!r}",
         )
     return block
 

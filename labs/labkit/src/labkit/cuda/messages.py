@@ -70,7 +70,10 @@ def refusal(report: Said, arguments: Arguments) -> LaunchError:
 
 def _wrong_count(expected: int, arguments: Arguments) -> str:
     names = f" ({', '.join(arguments.names)})" if arguments.names else ""
-    return f"args: expected {expected} arguments{names}, got {len(arguments.values)}.\n  args is a tuple: one argument is (x,), with the comma."
+    return (
+        f"args: expected {expected} arguments{names}, got {len(arguments.values)}.\n"
+        "  args is a tuple: one argument is (x,), with the comma."
+    )
 
 
 def _expected(said: Said) -> str:
@@ -147,7 +150,7 @@ def _race(scene: Scene, said: Said) -> str:
     text = "\n".join(f"  {who} {verb} it at\n  {scene.at(line)}" for verb, who, line in sides)
     across = said["block"] != said["other_block"]
     remedy = (
-        "Blocks run in any order: only __threadfence() and then an atomic order one block's writes before another's reads."
+        "Blocks run in any order: __threadfence() and then an atomic order one block's writes before another's reads."
         if across
         else "Nothing orders the two: a __syncthreads() between them, or __syncwarp() within a warp, would."
     )
@@ -205,7 +208,8 @@ def _index_in_block(block: tuple[int, int, int], number: int) -> str:
 
 def _warp_call(scene: Scene, said: Said) -> str:
     if "own_lane" in said:
-        return f"{_who(said)} calls {said['operation']} with mask 0x{said['mask']:08x}, which lacks its own lane {said['own_lane']}"
+        mask = f"0x{said['mask']:08x}"
+        return f"{_who(said)} calls {said['operation']} with mask {mask}, which lacks its own lane {said['own_lane']}"
     return f"{_who(said)} gets its value in {said['operation']} from lane {said['lane']}, which does not take part"
 
 

@@ -19,7 +19,10 @@ from matplotlib.axes import Axes
 from labkit.plotting import COLOURS
 
 SECTOR_BYTES: Final = 32
-"""The unit that global memory is moved in. Source: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"."""
+"""The unit that global memory is moved in.
+
+Source: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory".
+"""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,10 @@ class Counts:
 
 @dataclass(frozen=True)
 class LineTraffic:
-    """The traffic of one line of the source: verb `reads`, `writes` or `updates` (atomics), space `global` or `shared`."""
+    """The traffic of one line of the source.
+
+    The verb is `reads`, `writes` or `updates` (atomics), the space `global` or `shared`.
+    """
 
     line: int | None
     text: str
@@ -124,7 +130,10 @@ def make_report(
 
 def table(report: TrafficReport) -> str:
     """Return the report as a table of text: totals, averages for a thread, then each line of the source."""
-    head = f"{'':<16}{'by threads':>12}{'by warps':>11}{'bytes':>14}{'a thread':>10}{'sectors':>10}{'conflicts':>11}{'partial':>9}"
+    head = (
+        f"{'':<16}{'by threads':>12}{'by warps':>11}{'bytes':>14}{'a thread':>10}"
+        f"{'sectors':>10}{'conflicts':>11}{'partial':>9}"
+    )
     rows = [f"traffic of {report.kernel}, {report.n_threads:,} threads", head]
     for space in ("global", "shared"):
         for verb in ("reads", "writes", "updates"):
