@@ -33,7 +33,7 @@ def answer(work: Path, reply: int) -> None:
     asked = values.decode(request.read_bytes())
     request.unlink()
     os.environ[CACHE_VARIABLE] = str(_unpack(asked["files"], work / "cache"))
-    said = _said(asked)
+    said = perform(asked)
     with os.fdopen(reply, "wb") as pipe:
         pipe.write(values.encode(said))
 
@@ -51,7 +51,7 @@ def _unpack(files: dict[str, bytes], folder: Path) -> Path:
     return folder
 
 
-def _said(asked: dict[str, Any]) -> dict[str, Any]:
+def perform(asked: dict[str, Any]) -> dict[str, Any]:
     """Do what is asked; what goes wrong is an answer too."""
     cuda = _labkit_cuda()
     try:

@@ -5,6 +5,7 @@ answers that we wrote ourselves, so that many seeds are cheap.
 """
 
 import copy
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,9 +23,16 @@ from autograder.authoring.names import loaded_names
 from autograder.authoring.planted import Planted, read_planted
 from autograder.checks import Cases, Check, Registry, derive_seed
 from autograder.course import Course
+from autograder.inside.native import perform
 from autograder.judging.environments import environment_for
 from autograder.judging.judge import judge
 from autograder.lab import Lab, load_lab
+from autograder.limits import Limits
+from autograder.native import faults
+from autograder.native.faults import NativeFault
+from autograder.native.gate import admit
+from autograder.native.runs import Native
+from autograder.native.tokens import Refused
 
 PROJECT = Path(__file__).resolve().parents[2]
 PLANTED = PROJECT / "solutions" / "planted"
@@ -129,8 +137,9 @@ class Bench:
         for number, (answer, checks) in enumerate(entries.items()):
             lab = self.with_answers(self.core, {answer.task: answer.source})
             text = "\n\n".join(cell.source for cell in lab.cells if cell.id == "imports" or _is_answer(cell))
-            names = sorted({name for check in checks for name in check.names})
-            run = f"names = {{}}\nexec({text!r}, names)\nglobals().update({{name: names[name] for name in {names}}})"
+            wanted = {name for check in checks for name in (*check.names, *check.constants)}
+            run = f"names = {{}}\nexec({text!r}, names)\n"
+            run += f"globals().update({{name: names[name] for name in {sorted(wanted)} if name in names}})"
             cells.append(v4.new_code_cell(run))
             cells += [
                 v4.new_code_cell(metadata={"nbgrader": {"grade_id": f"{check.id}__{number}"}}) for check in checks
@@ -185,16 +194,32 @@ def _functions(notebook: NotebookNode) -> SimpleNamespace:
     for cell in notebook.cells:
         if cell.id == "imports" or _is_answer(cell):
             exec(compile(cell.source, cell.id, "exec"), names)
-    return SimpleNamespace(
-        **{name: _Function(thing) for name, thing in names.items() if isinstance(thing, FunctionType)}
-    )
+    functions = {name: _Function(thing) for name, thing in names.items() if isinstance(thing, FunctionType)}
+    return SimpleNamespace(**functions, text=names.__getitem__)
+
+
+class _NativeHere(Native):
+    """Runs kernels that we wrote ourselves in this process's labkit: the gate is as in the judge, walls are none."""
+
+    def _compiled(self, source: str, checked: bool) -> dict[str, bytes]:
+        try:
+            admit(source)
+        except Refused as refused:
+            raise faults.of_refusal(refused, source) from None
+        return {}
+
+    def _ask(self, request: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        return perform(dict(request))
 
 
 def _losses(checks: list[Check], student: SimpleNamespace, seed: int) -> Losses:
     lost = {}
     for check in checks:
+        native = _NativeHere(Path(), Limits(), "none", lambda: math.inf, check.seconds or Limits().call_seconds)
         try:
-            check.run(student, Cases(f"{seed} {check.id}".encode()))
+            check.run(student, Cases(f"{seed} {check.id}".encode(), native))
         except (Mismatch, Raised) as error:
             lost[check.id] = f"{type(error).__name__}: {error}"
+        except NativeFault as fault:
+            lost[check.id] = f"{fault.status}: {' '.join(fault.revealed)}"
     return lost
