@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from labkit.cuda import cache, nvrtc
-from labkit.cuda.errors import CompileError, MissingToolError
+from labkit.cuda.errors import CompileError, MissingToolError, RunnerError
 from labkit.cuda.places import names_file, write_variables
 from labkit.cuda.source import Kernel, for_the_cpu, kernels_of, quote, refuse_what_is_outside, shared_arrays_of
 
@@ -88,7 +88,10 @@ def runner() -> Path:
     """Return the runner's program, compiled on first use."""
     sources = sorted([*HERE.glob("runner/*.cpp")])
     path = cache.folder() / f"runner-{_digest(_RUNNER, *_headers('runner'), *sources)}"
-    return cache.keep(path, lambda made: _build_runner(sources, made))
+    try:
+        return cache.keep(path, lambda made: _build_runner(sources, made))
+    except CompileError as error:
+        raise RunnerError(f"the runner could not be compiled with {' '.join(compiler())}:\n{error}") from None
 
 
 def compile_kernels(code: str, options: tuple[str, ...], names: tuple[str, ...], checked: bool) -> Compiled:

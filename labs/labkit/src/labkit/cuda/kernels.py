@@ -11,8 +11,9 @@ from labkit.cuda import build, runner
 from labkit.cuda.arguments import Arguments, pack
 from labkit.cuda.errors import CompileError, KernelError, LaunchError
 from labkit.cuda.gpu import cupy_module
-from labkit.cuda.messages import faults_of, refusal
+from labkit.cuda.messages import faults_of
 from labkit.cuda.places import lines_of
+from labkit.cuda.refusals import refusal
 from labkit.cuda.source import Kernel, quote
 from labkit.cuda.traffic import TrafficReport, make_report
 

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
-from labkit.cuda.arguments import Arguments, call_it, passed_as
-from labkit.cuda.errors import Fault, LaunchError
+from labkit.cuda.arguments import Arguments
+from labkit.cuda.errors import Fault
 from labkit.cuda.places import element, lines_of, name_of_shared, shared_variable
 from labkit.cuda.source import quote, shared_arrays_of
 
@@ -50,63 +48,6 @@ def faults_of(
     return tuple(_fault(scene, said) for said in found)
 
 
-def refusal(report: Said, arguments: Arguments) -> LaunchError:
-    """Put in words why the runner did not begin."""
-    said = report["faults"][0]
-    if said["reason"] == "shared":
-        total = said["static"] + said["dynamic"]
-        return LaunchError(
-            "launch",
-            f"shared memory: expected at most {said['limit']} bytes for a block, got {total}: "
-            f"{said['static']} in __shared__ variables and {said['dynamic']} by shared_mem=.\n"
-            "  Use smaller tiles, or set kernel.max_dynamic_shared_size_bytes as CuPy has it.",
-        )
-    if said["reason"] == "count":
-        return LaunchError("argument", _wrong_count(said["position"], arguments))
-    position = said["position"]
-    text = f"{call_it(position, arguments.names)}: expected {_expected(said)}, got {_got(arguments.values[position])}."
-    return LaunchError("argument", f"{text}\n  {_remedy(said)}")
-
-
-def _wrong_count(expected: int, arguments: Arguments) -> str:
-    names = f" ({', '.join(arguments.names)})" if arguments.names else ""
-    return (
-        f"args: expected {expected} arguments{names}, got {len(arguments.values)}.\n"
-        "  args is a tuple: one argument is (x,), with the comma."
-    )
-
-
-def _expected(said: Said) -> str:
-    number = {"f": "floating point number", "i": "integer", "s": "structure", "v": "byte"}
-    if said["parameter_kind"] == "p":
-        return f"an array of {said['pointee_size']}-byte {number[said['pointee_kind']]}s"
-    return f"a {said['parameter_size']}-byte {number[said['parameter_kind']]}"
-
-
-def _got(value: Any) -> str:
-    return f"an array of {value.dtype}" if isinstance(value, np.ndarray) else passed_as(value)
-
-
-_NUMPY_NAMES: Final = {
-    ("f", 4): "float32",
-    ("f", 8): "float64",
-    ("i", 1): "int8",
-    ("i", 2): "int16",
-    ("i", 4): "int32",
-    ("i", 8): "int64",
-}
-
-
-def _remedy(said: Said) -> str:
-    if said["parameter_kind"] == "p":
-        name = _NUMPY_NAMES.get((said["pointee_kind"], said["pointee_size"]), "the kernel's type")
-        return f"Convert it with .astype(xp.{name}), or .view(…) if the bytes are meant as they are."
-    name = _NUMPY_NAMES.get((said["parameter_kind"], said["parameter_size"]), "")
-    return (
-        f"Write np.{name}(…): a Python float is 8 bytes." if said["parameter_kind"] == "f" else f"Write np.{name}(…)."
-    )
-
-
 def _who(said: Said, prefix: str = "") -> str:
     thread = ", ".join(map(str, said[prefix + "thread"]))
     return f"thread ({thread}) of block ({', '.join(map(str, said[prefix + 'block']))})"
@@ -137,7 +78,7 @@ def _extent(scene: Scene, said: Said) -> str:
 
 def _out_of_bounds(scene: Scene, said: Said) -> str:
     if said["space"] == "declared":
-        return f"{_who(said)} uses index {said['index']} of an array declared as {said['type']}"
+        return f"{_who(said)} uses index {said['index']} of an array declared as {_type_name(said)}"
     return f"{_who(said)} {said.get('verb', 'touches')} {_place(scene, said)}, but {_extent(scene, said)}"
 
 
@@ -161,10 +102,15 @@ def _uninitialised(scene: Scene, said: Said) -> str:
     return f"{_who(said)} reads {_place(scene, said)} before any thread of the block has written it"
 
 
+def _type_name(said: Said) -> str:
+    """Return the compiler's name of a type without its quotes: `'const struct float4'` is a `const float4`."""
+    return str(said["type"]).strip("'").replace("struct ", "")
+
+
 def _misaligned(scene: Scene, said: Said) -> str:
     place = f"{_place(scene, said)}, " if "space" in said else "an address "
     if "alignment" in said:
-        return f"{_who(said)} uses a {said['type']} at {place}which is no multiple of {said['alignment']} bytes"
+        return f"{_who(said)} uses a {_type_name(said)} at {place}which is no multiple of {said['alignment']} bytes"
     return f"{_who(said)} {said['verb']} {said['size']} bytes at {place}which is no multiple of {said['size']} bytes"
 
 
@@ -214,7 +160,7 @@ def _warp_call(scene: Scene, said: Said) -> str:
 
 
 def _shift(scene: Scene, said: Said) -> str:
-    return f"{_who(said)} shifts a {said['type']} by {said['by']}: the result is undefined from its width on"
+    return f"{_who(said)} shifts a {_type_name(said)} by {said['by']}: the result is undefined from its width on"
 
 
 def _float_to_integer(scene: Scene, said: Said) -> str:
@@ -268,7 +214,7 @@ def _fault(scene: Scene, said: Said) -> Fault:
     if kind not in _QUOTES_LINES_ITSELF:
         text += f"\n{scene.at(line)}"
     if said["count"] > 1:
-        text += f"\n  The same happens {said['count'] - 1} more times."
+        text += f"\n  Found {said['count']} times in all."
     return Fault(kind, line, text, other)
 
 

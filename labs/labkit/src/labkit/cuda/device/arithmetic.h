@@ -36,8 +36,9 @@ long labs(long) noexcept;
 
 #define LABKIT_FLOAT(name) \
     inline float name(float x) { return name##f(x); }
-LABKIT_FLOAT(exp) LABKIT_FLOAT(exp2) LABKIT_FLOAT(log) LABKIT_FLOAT(log2) LABKIT_FLOAT(sqrt) LABKIT_FLOAT(sin) LABKIT_FLOAT(cos)
-LABKIT_FLOAT(tanh) LABKIT_FLOAT(erf) LABKIT_FLOAT(floor) LABKIT_FLOAT(ceil) LABKIT_FLOAT(trunc) LABKIT_FLOAT(round) LABKIT_FLOAT(rint)
+LABKIT_FLOAT(exp) LABKIT_FLOAT(exp2) LABKIT_FLOAT(log) LABKIT_FLOAT(log2) LABKIT_FLOAT(sqrt)
+LABKIT_FLOAT(sin) LABKIT_FLOAT(cos) LABKIT_FLOAT(tanh) LABKIT_FLOAT(erf)
+LABKIT_FLOAT(floor) LABKIT_FLOAT(ceil) LABKIT_FLOAT(trunc) LABKIT_FLOAT(round) LABKIT_FLOAT(rint)
 LABKIT_FLOAT(fabs)
 #undef LABKIT_FLOAT
 inline float abs(float x) { return fabsf(x); }

@@ -6,7 +6,9 @@
 #define LABKIT_LINE int line = __builtin_LINE()
 
 inline void __syncthreads(LABKIT_LINE) { labkit_barrier(LABKIT_BARRIER, 0, line); }
-inline int __syncthreads_count(int predicate, LABKIT_LINE) { return labkit_barrier(LABKIT_BARRIER_COUNT, predicate, line); }
+inline int __syncthreads_count(int predicate, LABKIT_LINE) {
+    return labkit_barrier(LABKIT_BARRIER_COUNT, predicate, line);
+}
 inline int __syncthreads_and(int predicate, LABKIT_LINE) { return labkit_barrier(LABKIT_BARRIER_AND, predicate, line); }
 inline int __syncthreads_or(int predicate, LABKIT_LINE) { return labkit_barrier(LABKIT_BARRIER_OR, predicate, line); }
 inline void __syncwarp(unsigned mask = 0xffffffffu, LABKIT_LINE) {
@@ -14,11 +16,24 @@ inline void __syncwarp(unsigned mask = 0xffffffffu, LABKIT_LINE) {
 }
 
 // Values travel as the bits of an integer of their size: 8 bytes at most, as on a GPU.
-template <int bytes> struct LabkitWord;
-template <> struct LabkitWord<1> { typedef unsigned char type; };
-template <> struct LabkitWord<2> { typedef unsigned short type; };
-template <> struct LabkitWord<4> { typedef unsigned type; };
-template <> struct LabkitWord<8> { typedef unsigned long long type; };
+template <int bytes>
+struct LabkitWord;
+template <>
+struct LabkitWord<1> {
+    typedef unsigned char type;
+};
+template <>
+struct LabkitWord<2> {
+    typedef unsigned short type;
+};
+template <>
+struct LabkitWord<4> {
+    typedef unsigned type;
+};
+template <>
+struct LabkitWord<8> {
+    typedef unsigned long long type;
+};
 template <class To, class From>
 __forceinline__ To labkit_bits(From from) {
     static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
@@ -52,9 +67,15 @@ inline T __shfl_down_sync(unsigned mask, T value, unsigned distance, int width =
 inline unsigned labkit_vote(int operation, unsigned mask, int predicate, int line) {
     return (unsigned)labkit_warp_call(operation, mask, predicate != 0, 0, 32, line);
 }
-inline unsigned __ballot_sync(unsigned mask, int predicate, LABKIT_LINE) { return labkit_vote(LABKIT_BALLOT, mask, predicate, line); }
-inline int __any_sync(unsigned mask, int predicate, LABKIT_LINE) { return (int)labkit_vote(LABKIT_ANY, mask, predicate, line); }
-inline int __all_sync(unsigned mask, int predicate, LABKIT_LINE) { return (int)labkit_vote(LABKIT_ALL, mask, predicate, line); }
+inline unsigned __ballot_sync(unsigned mask, int predicate, LABKIT_LINE) {
+    return labkit_vote(LABKIT_BALLOT, mask, predicate, line);
+}
+inline int __any_sync(unsigned mask, int predicate, LABKIT_LINE) {
+    return (int)labkit_vote(LABKIT_ANY, mask, predicate, line);
+}
+inline int __all_sync(unsigned mask, int predicate, LABKIT_LINE) {
+    return (int)labkit_vote(LABKIT_ALL, mask, predicate, line);
+}
 inline unsigned __activemask(LABKIT_LINE) { return labkit_vote(LABKIT_ACTIVE_MASK, 0, 0, line); }
 template <class T>
 inline unsigned __match_any_sync(unsigned mask, T value, LABKIT_LINE) {

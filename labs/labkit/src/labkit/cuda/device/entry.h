@@ -4,32 +4,58 @@
 
 namespace labkit {
 
-template <class T> struct Plain { typedef T type; };
-template <class T> struct Plain<const T> { typedef T type; };
-template <class T> struct Plain<volatile T> { typedef T type; };
-template <class T> struct Plain<const volatile T> { typedef T type; };
+template <class T>
+struct Plain {
+    typedef T type;
+};
+template <class T>
+struct Plain<const T> {
+    typedef T type;
+};
+template <class T>
+struct Plain<volatile T> {
+    typedef T type;
+};
+template <class T>
+struct Plain<const volatile T> {
+    typedef T type;
+};
 
 // Functions and enumerators: without -fweak a static constexpr member is not one variable.
-template <class T> struct IsFloat { enum { value = 0 }; };
-template <> struct IsFloat<float> { enum { value = 1 }; };
-template <> struct IsFloat<double> { enum { value = 1 }; };
+template <class T>
+struct IsFloat {
+    enum { value = 0 };
+};
+template <>
+struct IsFloat<float> {
+    enum { value = 1 };
+};
+template <>
+struct IsFloat<double> {
+    enum { value = 1 };
+};
 
-template <class T> constexpr char kind_of() {
+template <class T>
+constexpr char kind_of() {
     return IsFloat<T>::value ? 'f' : __is_class(T) || __is_union(T) ? 's' : 'i';
 }
 
-template <class T> struct Describe {
+template <class T>
+struct Describe {
     static constexpr Parameter parameter() { return {kind_of<T>(), (int)sizeof(T), ' ', 0, false}; }
 };
-template <class T> struct Describe<T*> {
+template <class T>
+struct Describe<T*> {
     typedef typename Plain<T>::type Pointee;
     enum { is_const = __is_same(T, const Pointee) || __is_same(T, const volatile Pointee) };
     static constexpr Parameter parameter() { return {'p', sizeof(T*), kind_of<Pointee>(), sizeof(Pointee), is_const}; }
 };
-template <> struct Describe<void*> {
+template <>
+struct Describe<void*> {
     static constexpr Parameter parameter() { return {'p', sizeof(void*), 'v', 1, false}; }
 };
-template <> struct Describe<const void*> {
+template <>
+struct Describe<const void*> {
     static constexpr Parameter parameter() { return {'p', sizeof(void*), 'v', 1, true}; }
 };
 
@@ -38,9 +64,14 @@ constexpr Signature signature_of(void (*)(Arguments...)) {
     return Signature{sizeof...(Arguments), {Describe<typename Plain<Arguments>::type>::parameter()...}};
 }
 
-template <int... Indices> struct Sequence {};
-template <int N, int... Indices> struct Counting : Counting<N - 1, N - 1, Indices...> {};
-template <int... Indices> struct Counting<0, Indices...> { typedef Sequence<Indices...> type; };
+template <int... Indices>
+struct Sequence {};
+template <int N, int... Indices>
+struct Counting : Counting<N - 1, N - 1, Indices...> {};
+template <int... Indices>
+struct Counting<0, Indices...> {
+    typedef Sequence<Indices...> type;
+};
 
 // arguments: one pointer to each value, as cuLaunchKernel takes them
 template <class... Arguments, int... Indices>
@@ -55,9 +86,11 @@ LABKIT_UNCHECKED inline void enter(void (*kernel)(Arguments...), void** argument
 }  // namespace labkit
 
 #define LABKIT_VISIBLE __attribute__((visibility("default")))
-#define LABKIT_ENTRY(number, kernel)                                                                              \
-    extern "C" {                                                                                                  \
-    LABKIT_UNCHECKED LABKIT_VISIBLE void labkit_enter_##number(void** arguments) { labkit::enter(&kernel, arguments); } \
-    extern LABKIT_VISIBLE const labkit::Signature labkit_signature_##number;                                     \
-    const labkit::Signature labkit_signature_##number = labkit::signature_of(&kernel);                            \
+#define LABKIT_ENTRY(number, kernel)                                                   \
+    extern "C" {                                                                       \
+    LABKIT_UNCHECKED LABKIT_VISIBLE void labkit_enter_##number(void** arguments) {     \
+        labkit::enter(&kernel, arguments);                                             \
+    }                                                                                  \
+    extern LABKIT_VISIBLE const labkit::Signature labkit_signature_##number;           \
+    const labkit::Signature labkit_signature_##number = labkit::signature_of(&kernel); \
     }

@@ -2,7 +2,8 @@
 #pragma once
 extern "C" {
 int labkit_barrier(int operation, int predicate, int line);
-unsigned long long labkit_warp_call(int operation, unsigned mask, unsigned long long value, int argument, int width, int line);
+unsigned long long labkit_warp_call(int operation, unsigned mask, unsigned long long value, int argument, int width,
+                                    int line);
 void labkit_atomic(const void* address, int size, int reads);
 void labkit_fence();
 void labkit_yield();

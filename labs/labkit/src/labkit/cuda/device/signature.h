@@ -3,9 +3,9 @@
 namespace labkit {
 
 struct Parameter {
-    char kind;               // p pointer, f floating point, i integer, s structure
+    char kind;  // p pointer, f floating point, i integer, s structure
     int size;
-    char pointee_kind;       // f, i or s; v for void
+    char pointee_kind;  // f, i or s; v for void
     int pointee_size;
     bool pointee_is_const;
 };

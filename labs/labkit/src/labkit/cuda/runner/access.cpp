@@ -20,7 +20,11 @@ static const char* kind_of_bad_address(const Access& access) {
 
 static Json body_of(const Access& access) {
     Json body = where_now();
-    body.number("code", access.code).number("size", access.size).text("verb", access.is_atomic ? "updates" : access.is_write ? "writes" : "reads");
+    body.number("code", access.code)
+        .number("size", access.size)
+        .text("verb", access.is_atomic  ? "updates"
+                      : access.is_write ? "writes"
+                                        : "reads");
     return body;
 }
 
@@ -103,12 +107,12 @@ extern "C" void labkit_yield() { yield_to_others(); }
 
 // The compiler puts these calls in front of each access, for a race detector that we stand in for.
 #define HERE code_offset(__builtin_return_address(0))
-#define ACCESS_CALLS(size)                                                                                        \
-    extern "C" void __tsan_read##size(void* p) { check({(uintptr_t)p, size, false, false, HERE}); }               \
-    extern "C" void __tsan_write##size(void* p) { check({(uintptr_t)p, size, true, false, HERE}); }               \
-    extern "C" void __tsan_unaligned_read##size(void* p) { check({(uintptr_t)p, size, false, false, HERE}, false); }  \
-    extern "C" void __tsan_unaligned_write##size(void* p) { check({(uintptr_t)p, size, true, false, HERE}, false); }  \
-    extern "C" void __tsan_volatile_read##size(void* p) { check_volatile((uintptr_t)p, size, false, HERE); }      \
+#define ACCESS_CALLS(size)                                                                                           \
+    extern "C" void __tsan_read##size(void* p) { check({(uintptr_t)p, size, false, false, HERE}); }                  \
+    extern "C" void __tsan_write##size(void* p) { check({(uintptr_t)p, size, true, false, HERE}); }                  \
+    extern "C" void __tsan_unaligned_read##size(void* p) { check({(uintptr_t)p, size, false, false, HERE}, false); } \
+    extern "C" void __tsan_unaligned_write##size(void* p) { check({(uintptr_t)p, size, true, false, HERE}, false); } \
+    extern "C" void __tsan_volatile_read##size(void* p) { check_volatile((uintptr_t)p, size, false, HERE); }         \
     extern "C" void __tsan_volatile_write##size(void* p) { check_volatile((uintptr_t)p, size, true, HERE); }
 ACCESS_CALLS(1)
 ACCESS_CALLS(2)

@@ -9,7 +9,8 @@
     body.text("reason", reason).number("position", (long long)position);
     if (parameter) {
         body.text("parameter_kind", std::string(1, parameter->kind)).number("parameter_size", parameter->size);
-        body.text("pointee_kind", std::string(1, parameter->pointee_kind)).number("pointee_size", parameter->pointee_size);
+        body.text("pointee_kind", std::string(1, parameter->pointee_kind))
+            .number("pointee_size", parameter->pointee_size);
     }
     report_fault("argument", 0, 0, body);
     finish_launch("refused");
@@ -28,7 +29,9 @@ void check_shared_memory(const Task& task) {
     for (const Variable& variable : task.variables) static_bytes += variable.is_shared ? variable.bytes : 0;
     if (static_bytes + task.dynamic_shared_bytes <= task.max_shared_bytes) return;
     Json body = Json::object();
-    body.text("reason", "shared").number("static", (long long)static_bytes).number("dynamic", (long long)task.dynamic_shared_bytes);
+    body.text("reason", "shared")
+        .number("static", (long long)static_bytes)
+        .number("dynamic", (long long)task.dynamic_shared_bytes);
     body.number("limit", (long long)task.max_shared_bytes);
     report_fault("launch", 0, 0, body);
     finish_launch("refused");

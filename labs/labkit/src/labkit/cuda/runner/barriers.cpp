@@ -13,7 +13,8 @@
 static bool all_at_one_barrier() {
     const Thread& first = launch.threads[0];
     for (const Thread& thread : launch.threads) {
-        bool same = thread.status == Status::at_barrier && thread.line == first.line && thread.barrier.operation == first.barrier.operation;
+        bool same = thread.status == Status::at_barrier && thread.line == first.line &&
+                    thread.barrier.operation == first.barrier.operation;
         if (!same) return false;
     }
     return true;
@@ -83,7 +84,9 @@ void report_threads_that_wait() {
     for (auto& [place, threads] : groups) {
         const Thread& first = *threads.front();
         Json group = Json::object();
-        group.text("state", name_of(place)).number("line", std::get<1>(place)).number("threads", (long long)threads.size());
+        group.text("state", name_of(place))
+            .number("line", std::get<1>(place))
+            .number("threads", (long long)threads.size());
         group.number("first", first.index).number("last", threads.back()->index);
         if (first.status == Status::at_warp_call) group.number("mask", first.warp_call.mask);
         list.append(group);

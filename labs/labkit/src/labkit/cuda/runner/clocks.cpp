@@ -23,7 +23,7 @@ struct Release {
     uint32_t thread;
     Moment fence;
     std::vector<uint32_t> known_ticks;  // of the lanes of its warp, if they met at a __syncwarp
-    std::vector<Acquired> acquired;  // what its thread had learnt itself
+    std::vector<Acquired> acquired;     // what its thread had learnt itself
 };
 typedef std::vector<Release> History;  // of one place, in order
 std::unordered_map<uintptr_t, History> histories;
@@ -54,7 +54,8 @@ bool covers(const Release& release, const Record& record) {
     if (record.phase == release.fence.phase) {
         if (record.thread == release.thread && record.tick <= release.fence.tick) return true;
         bool same_warp = record.thread / warp_lanes == release.thread / warp_lanes;
-        if (!release.known_ticks.empty() && same_warp && record.tick <= release.known_ticks[record.thread % warp_lanes]) return true;
+        if (!release.known_ticks.empty() && same_warp && record.tick <= release.known_ticks[record.thread % warp_lanes])
+            return true;
     }
     return fenced_before_barrier(release, record);
 }
@@ -156,7 +157,8 @@ void pass_atomic(uintptr_t place) {
 bool is_ordered_by_calls(const Record& record) {
     bool same_block = record.phase >= first_phase_of_block;
     bool same_warp = (int)record.thread / warp_lanes == current->warp;
-    if (same_block && same_warp && current->known_phase == phase && record.tick <= current->known_ticks[record.thread % warp_lanes]) {
+    if (same_block && same_warp && current->known_phase == phase &&
+        record.tick <= current->known_ticks[record.thread % warp_lanes]) {
         return true;
     }
     if (!any_fence) return false;
@@ -165,6 +167,7 @@ bool is_ordered_by_calls(const Record& record) {
 }
 
 Index3 block_of_phase(uint32_t of) {
-    auto later = std::upper_bound(blocks.begin(), blocks.end(), of, [](uint32_t p, const StartedBlock& b) { return p < b.first_phase; });
+    auto later = std::upper_bound(blocks.begin(), blocks.end(), of,
+                                  [](uint32_t p, const StartedBlock& b) { return p < b.first_phase; });
     return (later - 1)->index;
 }

@@ -32,7 +32,8 @@ void pass_atomic(uintptr_t place);
 // The common answers are given at once; the rest is looked up.
 bool is_ordered_by_calls(const Record& record);
 inline bool is_ordered(const Record& record) {
-    if (record.phase >= first_phase_of_block && (record.phase < phase || (int)record.thread == current->index)) return true;
+    if (record.phase >= first_phase_of_block && (record.phase < phase || (int)record.thread == current->index))
+        return true;
     return is_ordered_by_calls(record);
 }
 

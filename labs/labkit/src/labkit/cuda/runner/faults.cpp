@@ -39,7 +39,8 @@ static uint32_t code_of(const void* context) {
     uintptr_t at = program_counter(context);
     if (is_kernel_code(at)) return code_offset((void*)at) + 1;
     uintptr_t top = (uintptr_t)current->stack + stack_bytes;
-    for (uintptr_t place = std::max(stack_pointer(context), (uintptr_t)current->stack) & ~(uintptr_t)7; place < top; place += 8) {
+    for (uintptr_t place = std::max(stack_pointer(context), (uintptr_t)current->stack) & ~(uintptr_t)7; place < top;
+         place += 8) {
         uintptr_t word = *(const uintptr_t*)place;
         if (is_kernel_code(word)) return code_offset((void*)word);
     }
@@ -107,7 +108,7 @@ static void on_time_limit(int, siginfo_t*, void* context) {
 }
 
 static void handle(int signal, void (*handler)(int, siginfo_t*, void*)) {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = handler;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
     sigaction(signal, &action, nullptr);

@@ -48,11 +48,11 @@ struct Thread {
     BarrierCall barrier{};
     WarpCall warp_call{};
     AccessLog* log = nullptr;  // traffic.h
-    unsigned spins = 0;  // atomics and volatile reads since it last let others run
+    unsigned spins = 0;        // atomics and volatile reads since it last let others run
 
     // Order of accesses (clocks.h).
     uint32_t tick = 1;
-    uint32_t known_phase = 0;              // the phase for which known_ticks holds
+    uint32_t known_phase = 0;               // the phase for which known_ticks holds
     uint32_t known_ticks[warp_lanes] = {};  // how far it knows each lane of its warp, by __syncwarp
     Moment fence;
     std::vector<Acquired> acquired;
@@ -79,7 +79,11 @@ struct Launch {
 extern Launch launch;
 extern Thread* current;  // the CUDA thread that runs now; none while the runner works between blocks
 
-inline bool is_in_module(uintptr_t address) { return address - launch.module_low < launch.module_high - launch.module_low; }
+inline bool is_in_module(uintptr_t address) {
+    return address - launch.module_low < launch.module_high - launch.module_low;
+}
 
 // Where an instruction lies in the compiled kernel: what a line is found by.
-inline uint32_t code_offset(const void* return_address) { return (uint32_t)((uintptr_t)return_address - launch.module_low); }
+inline uint32_t code_offset(const void* return_address) {
+    return (uint32_t)((uintptr_t)return_address - launch.module_low);
+}

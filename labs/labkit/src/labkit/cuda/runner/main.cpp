@@ -69,7 +69,8 @@ static void make_threads() {
         unsigned index = (unsigned)i;
         thread.index = i;
         thread.warp = i / warp_lanes;
-        thread.position = {index % launch.block.x, index / launch.block.x % launch.block.y, index / (launch.block.x * launch.block.y)};
+        thread.position = {index % launch.block.x, index / launch.block.x % launch.block.y,
+                           index / (launch.block.x * launch.block.y)};
     }
 }
 

@@ -43,7 +43,8 @@ static Region& place_region(uintptr_t& next, size_t bytes, int file, uint64_t fi
     size_t room = room_for(bytes), body = round_up(bytes, page);
     uintptr_t pages = next + guard;
     if (body) map_pages(pages, body, file, file_offset);
-    for (size_t i = 0; i < room >> slot_shift; ++i) arena.owner[((next - arena.low) >> slot_shift) + i] = (uint16_t)regions.size();
+    for (size_t i = 0; i < room >> slot_shift; ++i)
+        arena.owner[((next - arena.low) >> slot_shift) + i] = (uint16_t)regions.size();
     regions.emplace_back();
     Region& region = regions.back();
     region.low = pages + ((body - bytes) & ~(size_t)255);
@@ -79,7 +80,8 @@ static void find_static_shared(const std::vector<Variable>& variables) {
     add_shared(*static_shared, shared_owner.size());
 }
 
-void lay_out_memory(int file, const std::vector<GlobalMemory>& stretches, const std::vector<Variable>& variables, size_t dynamic_bytes) {
+void lay_out_memory(int file, const std::vector<GlobalMemory>& stretches, const std::vector<Variable>& variables,
+                    size_t dynamic_bytes) {
     known_variables = variables;
     size_t total = room_for(dynamic_bytes) + guard;
     for (const GlobalMemory& memory : stretches) total += room_for(memory.bytes);
@@ -110,8 +112,9 @@ uintptr_t address_of_stretch(size_t number) {
 bool is_global_variable(uintptr_t address, int size) {
     if (!is_in_module(address)) return false;
     uint64_t offset = address - launch.module_low;
-    return std::any_of(known_variables.begin(), known_variables.end(),
-                       [&](const Variable& v) { return !v.is_shared && offset >= v.offset && offset + size <= v.offset + v.bytes; });
+    return std::any_of(known_variables.begin(), known_variables.end(), [&](const Variable& v) {
+        return !v.is_shared && offset >= v.offset && offset + size <= v.offset + v.bytes;
+    });
 }
 
 void reset_shared_memory() {
@@ -123,6 +126,8 @@ void reset_shared_memory() {
 
 void describe_place(Json& body, const Region& region, uintptr_t address) {
     const char* space = !region.shared ? "global" : &region == static_shared ? "shared" : "dynamic";
-    body.text("space", space).number("offset", (long long)(address - region.low)).number("bytes", (long long)(region.high - region.low));
+    body.text("space", space)
+        .number("offset", (long long)(address - region.low))
+        .number("bytes", (long long)(region.high - region.low));
     if (region.number >= 0) body.number("region", region.number);
 }

@@ -41,7 +41,8 @@ struct Variable {
 };
 
 // Map global memory, each stretch at its place in the file, and find the shared memory.
-void lay_out_memory(int file, const std::vector<GlobalMemory>& stretches, const std::vector<Variable>& variables, size_t dynamic_bytes);
+void lay_out_memory(int file, const std::vector<GlobalMemory>& stretches, const std::vector<Variable>& variables,
+                    size_t dynamic_bytes);
 
 // Where a stretch of the file came to lie.
 uintptr_t address_of_stretch(size_t number);
@@ -63,7 +64,8 @@ void reset_shared_memory();
 inline Region* region_near(uintptr_t address) {
     if (address - arena.low < arena.size) return &regions[arena.owner[(address - arena.low) >> slot_shift]];
     // past its end too: what follows it in the module is no place for an access
-    return address - static_shared->low < static_shared->high - static_shared->low + beside_shared_bytes ? static_shared : nullptr;
+    return address - static_shared->low < static_shared->high - static_shared->low + beside_shared_bytes ? static_shared
+                                                                                                         : nullptr;
 }
 
 // Space, region and offset of an address, for the body of a fault.

@@ -40,7 +40,8 @@ static void push_front(Thread& thread) {
 static char* take_stack() {
     if (free_stacks.empty()) {
         size_t bytes = stack_bytes + guard_bytes;
-        char* memory = (char*)mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        char* memory =
+            (char*)mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED) give_up("no memory for the stacks of a block's threads");
         mprotect(memory, guard_bytes, PROT_NONE);
         free_stacks.push_back(memory + guard_bytes);

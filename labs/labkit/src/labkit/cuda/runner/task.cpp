@@ -1,6 +1,7 @@
 #include "task.h"
 
 #include <cstdlib>
+#include <map>
 
 #include "report.h"
 
@@ -34,34 +35,47 @@ static Argument read_number(std::istream& in) {
     return number;
 }
 
-// One word and its values on each line; the order of the lines is free but for arguments.
+static GlobalMemory read_memory(std::istream& in) {
+    GlobalMemory memory{0, 0, 0, true};
+    in >> memory.file_offset >> memory.bytes >> memory.element_bytes;
+    return memory;
+}
+
+static Variable read_variable(std::istream& in) {
+    Variable variable{};
+    in >> variable.offset >> variable.bytes >> variable.is_shared;
+    return variable;
+}
+
+// What the rest of a line is, by its first word.
+typedef void (*Reader)(std::istream& in, Task& task);
+static const std::map<std::string, Reader> readers = {
+    {"library", [](std::istream& in, Task& task) { std::getline(in >> std::ws, task.library); }},
+    {"entry", [](std::istream& in, Task& task) { in >> task.entry; }},
+    {"data", [](std::istream& in, Task& task) { in >> task.data_descriptor; }},
+    {"report", [](std::istream& in, Task& task) { in >> task.report_descriptor; }},
+    {"grid", [](std::istream& in, Task&) { launch.grid = read_index(in); }},
+    {"block", [](std::istream& in, Task&) { launch.block = read_index(in); }},
+    {"shared", [](std::istream& in, Task& task) { in >> task.dynamic_shared_bytes; }},
+    {"max_shared", [](std::istream& in, Task& task) { in >> task.max_shared_bytes; }},
+    {"order", [](std::istream& in, Task&) { in >> launch.order_seed; }},
+    {"absent", [](std::istream& in, Task&) { in >> launch.absent_value; }},
+    {"limit", [](std::istream& in, Task&) { in >> launch.limit_s; }},
+    {"checked", [](std::istream& in, Task&) { in >> launch.checked; }},
+    {"variable", [](std::istream& in, Task& task) { task.variables.push_back(read_variable(in)); }},
+    {"memory", [](std::istream& in, Task& task) { task.memory.push_back(read_memory(in)); }},
+    {"array", [](std::istream& in, Task& task) { task.arguments.push_back(read_array(in)); }},
+    {"number", [](std::istream& in, Task& task) { task.arguments.push_back(read_number(in)); }},
+    {"null", [](std::istream& in, Task& task) { task.arguments.push_back(read_number(in)); }},
+};
+
 Task read_task(std::istream& in) {
     Task task;
     std::string word;
     while (in >> word) {
-        if (word == "library") std::getline(in >> std::ws, task.library);
-        else if (word == "entry") in >> task.entry;
-        else if (word == "data") in >> task.data_descriptor;
-        else if (word == "report") in >> task.report_descriptor;
-        else if (word == "grid") launch.grid = read_index(in);
-        else if (word == "block") launch.block = read_index(in);
-        else if (word == "shared") in >> task.dynamic_shared_bytes;
-        else if (word == "max_shared") in >> task.max_shared_bytes;
-        else if (word == "order") in >> launch.order_seed;
-        else if (word == "absent") in >> launch.absent_value;
-        else if (word == "limit") in >> launch.limit_s;
-        else if (word == "checked") in >> launch.checked;
-        else if (word == "array") task.arguments.push_back(read_array(in));
-        else if (word == "number" || word == "null") task.arguments.push_back(read_number(in));
-        else if (word == "variable") {
-            Variable variable{};
-            in >> variable.offset >> variable.bytes >> variable.is_shared;
-            task.variables.push_back(variable);
-        } else if (word == "memory") {
-            GlobalMemory memory{0, 0, 0, true};
-            in >> memory.file_offset >> memory.bytes >> memory.element_bytes;
-            task.memory.push_back(memory);
-        } else give_up("the task has a line that begins with " + word);
+        auto reader = readers.find(word);
+        if (reader == readers.end()) give_up("the task has a line that begins with " + word);
+        reader->second(in, task);
     }
     return task;
 }

@@ -9,7 +9,7 @@
 struct Argument {
     bool is_array = false;
     size_t region = 0;
-    uint64_t offset = 0;               // of an array, in its region
+    uint64_t offset = 0;  // of an array, in its region
     // of its elements, or of the number: f floating point, i integer, s structure; n an integer of Python's, which fits
     // wherever its value does; p a null pointer
     char kind = ' ';

@@ -10,17 +10,17 @@ std::vector<AccessLog> logs;
 
 namespace {
 
-const int sector_shift = 5;    // 32 bytes: the unit that global memory is moved in
-const int n_banks = 32;        // of shared memory, each 4 bytes wide
+const int sector_shift = 5;       // 32 bytes: the unit that global memory is moved in
+const int n_banks = 32;           // of shared memory, each 4 bytes wide
 const int bytes_per_round = 128;  // what all banks deliver at once
 
 // Of one instruction of the kernel.
 struct Counts {
     bool is_write, is_atomic, is_shared;
     long long thread_accesses = 0, warp_accesses = 0, bytes = 0;
-    long long sectors = 0;         // global
-    long long extra_rounds = 0;    // shared: beyond those that the bytes themselves need
-    long long partial = 0;         // accesses of a warp in which some of its lanes took no part
+    long long sectors = 0;       // global
+    long long extra_rounds = 0;  // shared: beyond those that the bytes themselves need
+    long long partial = 0;       // accesses of a warp in which some of its lanes took no part
 };
 std::vector<Counts> counts;
 std::vector<uint32_t> counts_of_code;  // where in `counts`, plus one
@@ -114,7 +114,8 @@ int count_while_alike(const Warp& warp) {
     }
 }
 
-// Accesses of lanes that went different ways, matched: the n-th time of an instruction in one lane to the n-th in another.
+// Accesses of lanes that went different ways, matched: the n-th time of an instruction in one lane to the n-th in
+// another.
 class Matching {
 public:
     void add(const LoggedAccess& logged, int time) {

@@ -41,5 +41,6 @@ inline void have_room_in_log() {
 
 inline void count_access(const Access& access, bool is_shared) {
     AccessLog& log = *current->log;
-    log.accesses[log.length++] = {access.address, access.code, (uint8_t)access.size, access.is_write, access.is_atomic, is_shared};
+    log.accesses[log.length++] = {access.address,  access.code,      (uint8_t)access.size,
+                                  access.is_write, access.is_atomic, is_shared};
 }

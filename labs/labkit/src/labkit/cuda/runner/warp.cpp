@@ -10,19 +10,20 @@
 #include "traffic.h"
 
 const char* warp_operation_name(int operation) {
-    static const char* names[] = {
-        "__syncwarp",        "__shfl_sync",       "__shfl_xor_sync",   "__shfl_up_sync",    "__shfl_down_sync",  "__ballot_sync",
-        "__any_sync",        "__all_sync",        "__match_any_sync",  "__reduce_add_sync", "__reduce_min_sync", "__reduce_max_sync",
-        "__reduce_min_sync", "__reduce_max_sync", "__reduce_and_sync", "__reduce_or_sync",  "__reduce_xor_sync", "__activemask"};
+    static const char* names[] = {"__syncwarp",        "__shfl_sync",       "__shfl_xor_sync",   "__shfl_up_sync",
+                                  "__shfl_down_sync",  "__ballot_sync",     "__any_sync",        "__all_sync",
+                                  "__match_any_sync",  "__reduce_add_sync", "__reduce_min_sync", "__reduce_max_sync",
+                                  "__reduce_min_sync", "__reduce_max_sync", "__reduce_and_sync", "__reduce_or_sync",
+                                  "__reduce_xor_sync", "__activemask"};
     return names[operation];
 }
 
 namespace {
 struct WarpState {
-    int n_running = 0;         // threads that have not finished
-    Thread* first = nullptr;   // of the lanes that wait in a collective the one that came first,
-    unsigned came = 0;         // and those that have come to the same one since
-    bool is_mixed = false;     // lanes have waited in different collectives: counting is not enough any more
+    int n_running = 0;        // threads that have not finished
+    Thread* first = nullptr;  // of the lanes that wait in a collective the one that came first,
+    unsigned came = 0;        // and those that have come to the same one since
+    bool is_mixed = false;    // lanes have waited in different collectives: counting is not enough any more
 };
 std::vector<WarpState> states;
 }  // namespace
@@ -70,7 +71,9 @@ int source_lane(const WarpCall& call, int lane) {
 
 void report_absent_source(const Thread& thread, int source) {
     Json body = where(thread);
-    body.number("line", thread.line).text("operation", warp_operation_name(thread.warp_call.operation)).number("lane", source);
+    body.number("line", thread.line)
+        .text("operation", warp_operation_name(thread.warp_call.operation))
+        .number("lane", source);
     report_fault("warp_call", (uint64_t)thread.line, 1, body);
 }
 
@@ -146,7 +149,8 @@ void wake_lanes(const Lanes& lanes) {
     for (Thread* thread : lanes.threads) {
         if (thread && thread != current) woken[n++] = thread;
     }
-    if (launch.order_seed) std::sort(woken, woken + n, [](Thread* a, Thread* b) { return launch.rank[a->index] < launch.rank[b->index]; });
+    if (launch.order_seed)
+        std::sort(woken, woken + n, [](Thread* a, Thread* b) { return launch.rank[a->index] < launch.rank[b->index]; });
     while (n > 0) wake(*woken[--n]);
 }
 
@@ -172,7 +176,8 @@ void complete(const Thread& caller) {
 
 bool in_same_call(const Thread& thread, const Thread& caller) {
     const WarpCall &a = thread.warp_call, &b = caller.warp_call;
-    return thread.status == Status::at_warp_call && thread.line == caller.line && a.mask == b.mask && a.operation == b.operation;
+    return thread.status == Status::at_warp_call && thread.line == caller.line && a.mask == b.mask &&
+           a.operation == b.operation;
 }
 
 // Has every lane of the mask come? A lane that has finished counts where it is excused.
@@ -186,7 +191,8 @@ bool all_have_come(const Thread& caller, bool excuse_finished) {
     return true;
 }
 
-// Has the current thread come last to its collective? Mostly all lanes come to the same one, and counting them is enough.
+// Has the current thread come last to its collective? Mostly all lanes come to the same one, and counting them is
+// enough.
 bool has_come_last() {
     WarpState& state = states[current->warp];
     if (!state.first) state.first = current;
@@ -215,7 +221,10 @@ bool complete_active_mask(Thread& caller) {
 
 [[noreturn]] void report_not_in_own_mask(int operation, unsigned mask, int line) {
     Json body = where_now();
-    body.number("line", line).text("operation", warp_operation_name(operation)).number("mask", mask).number("own_lane", lane_of(*current));
+    body.number("line", line)
+        .text("operation", warp_operation_name(operation))
+        .number("mask", mask)
+        .number("own_lane", lane_of(*current));
     report_fault("warp_call", (uint64_t)line, 0, body);
     finish_launch("fault");
 }

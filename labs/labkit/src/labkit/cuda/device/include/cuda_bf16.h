@@ -31,9 +31,15 @@ LABKIT_INLINE __nv_bfloat16 __short_as_bfloat16(short bits) { return __ushort_as
 LABKIT_INLINE __nv_bfloat162 make_bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return __nv_bfloat162(x, y); }
 LABKIT_INLINE __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return __nv_bfloat162(x, y); }
 LABKIT_INLINE __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 x) { return __nv_bfloat162(x, x); }
-LABKIT_INLINE __nv_bfloat162 __float2bfloat162_rn(float x) { return __nv_bfloat162(__nv_bfloat16(x), __nv_bfloat16(x)); }
-LABKIT_INLINE __nv_bfloat162 __floats2bfloat162_rn(float x, float y) { return __nv_bfloat162(__nv_bfloat16(x), __nv_bfloat16(y)); }
-LABKIT_INLINE __nv_bfloat162 __float22bfloat162_rn(float2 x) { return __nv_bfloat162(__nv_bfloat16(x.x), __nv_bfloat16(x.y)); }
+LABKIT_INLINE __nv_bfloat162 __float2bfloat162_rn(float x) {
+    return __nv_bfloat162(__nv_bfloat16(x), __nv_bfloat16(x));
+}
+LABKIT_INLINE __nv_bfloat162 __floats2bfloat162_rn(float x, float y) {
+    return __nv_bfloat162(__nv_bfloat16(x), __nv_bfloat16(y));
+}
+LABKIT_INLINE __nv_bfloat162 __float22bfloat162_rn(float2 x) {
+    return __nv_bfloat162(__nv_bfloat16(x.x), __nv_bfloat16(x.y));
+}
 LABKIT_INLINE float2 __bfloat1622float2(__nv_bfloat162 x) { return make_float2((float)x.x, (float)x.y); }
 LABKIT_INLINE __nv_bfloat16 __low2bfloat16(__nv_bfloat162 x) { return x.x; }
 LABKIT_INLINE __nv_bfloat16 __high2bfloat16(__nv_bfloat162 x) { return x.y; }

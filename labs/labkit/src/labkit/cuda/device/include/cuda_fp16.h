@@ -7,7 +7,7 @@ LABKIT_INLINE unsigned short labkit_half_bits(float x) {
     unsigned bits = __float_as_uint(x), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u) return (unsigned short)(sign | 0x7fffu);   // NaN
     if (magnitude >= 0x477ff000u) return (unsigned short)(sign | 0x7c00u);  // 65520 and beyond round to infinity
-    if (magnitude < 0x38800000u) {                                         // below 2^-14: count steps of 2^-24
+    if (magnitude < 0x38800000u) {                                          // below 2^-14: count steps of 2^-24
         return (unsigned short)(sign | (unsigned)__float2int_rn(__uint_as_float(magnitude) * 16777216.0f));
     }
     unsigned rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
