@@ -19,6 +19,7 @@ cases = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(cases)
 
 FEWEST_CORRECT, FEWEST_BROKEN, FEWEST_ORDERS = 40, 80, 3
+ORDERS_OF_BROKEN = 2  # a fault that the natural order shows is told in its words in every other
 # expf of the C library and np.exp differ by up to 2 units in the last place, 2.4e-7; a float32 sum of a hundred terms
 # in another order by up to 100 · 2^-24 = 6e-6 of the sum of magnitudes. No case of `close` sums more, or cancels.
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
@@ -85,7 +86,7 @@ def test_a_correct_kernel_runs_clean_and_right_in_every_order(case: Any) -> None
 @on_the_cpu
 @pytest.mark.parametrize("case", BROKEN, ids=name_of)
 def test_a_broken_kernel_is_caught_with_kind_and_line(case: Any) -> None:
-    for order in case.orders:
+    for order in case.orders[:ORDERS_OF_BROKEN]:
         error = error_of(name_of(case), order, 0)
         assert error is not None, f"order {order} ran clean"
         assert error.kind in case.expect, f"order {order}: {error.kind}: {error}"
