@@ -37,10 +37,12 @@ def adversarial_groups() -> Float32[np.ndarray, "n 16"]:
     - Zeros of both signs, numbers too small for any scale, and largest magnitudes of 2,688, where the scale is 448, and
       beyond.
     """
-    scales = _scales()
-    return np.concatenate(
-        [*(_groups_at_ties(s) for s in scales[1:, None]), _groups_at_scale_ties(scales), _extreme_groups()]
-    )
+    return np.concatenate([groups_at_code_ties(), groups_at_scale_ties(), extreme_groups()])
+
+
+def groups_at_code_ties() -> Float32[np.ndarray, "n 16"]:
+    """Return the groups at ties of E2M1 under each scale."""
+    return np.concatenate([_groups_at_ties(s) for s in _scales()[1:, None]])
 
 
 def _scales() -> Float32[np.ndarray, " 127"]:
@@ -59,8 +61,9 @@ def _groups_at_ties(s: Float32[np.ndarray, " 1"]) -> Float32[np.ndarray, "3 16"]
     return groups
 
 
-def _groups_at_scale_ties(scales: Float32[np.ndarray, " n"]) -> Float32[np.ndarray, "groups 16"]:
+def groups_at_scale_ties() -> Float32[np.ndarray, "n 16"]:
     """Return groups whose largest magnitude, in any of the 16 places, lies at or beside a tie of the scale."""
+    scales = _scales()
     ties = np.float32(E2M1_MAX) * (scales[1:] + scales[:-1]) / 2
     amax = np.concatenate([ties, np.nextafter(ties, np.float32(0)), np.nextafter(ties, FLOAT32_MAX)])
     place = np.arange(amax.size)
@@ -69,7 +72,7 @@ def _groups_at_scale_ties(scales: Float32[np.ndarray, " n"]) -> Float32[np.ndarr
     return groups
 
 
-def _extreme_groups() -> Float32[np.ndarray, "groups 16"]:
+def extreme_groups() -> Float32[np.ndarray, "n 16"]:
     """Return groups of zeros, of numbers below every scale, and of numbers above every scale."""
     small = [0.0, -0.0, FLOAT32_TINY, -FLOAT32_TINY, 2.0**-126, 2.0**-12, 6 * 2.0**-10, 6.5 * 2.0**-9]
     large = [TWO_LEVEL_RANGE, 6.375 * 448, 1e6, -1e30, FLOAT32_MAX, -FLOAT32_MAX]
@@ -107,23 +110,27 @@ The last two have logits whose exponentials are infinite, and 0, in float32: exp
 
 
 def attention_cases(rng: np.random.Generator) -> Iterator[AttentionCase]:
-    """Yield a case for each shape; what the cache holds beyond a length is large, and no scale.
+    """Yield a case for each of `SHAPES`."""
+    return (attention_case(shape, rng) for shape in SHAPES)
+
+
+def attention_case(shape: Shape, rng: np.random.Generator) -> AttentionCase:
+    """Return a case of a shape; what the cache holds beyond a length is large, and no scale.
 
     Channels have sizes from 1/4 to 4, and the keys of every tenth token resemble a query, so weights are uneven: a
     maximum comes early in one sequence and late in another.
     """
-    for shape in SHAPES:
-        size = np.exp2(rng.uniform(-2, 2, shape.width))
-        keys, values = rng.normal(size=(2, shape.batch, shape.kv_heads, shape.tokens, shape.width)) * size
-        q = rng.normal(size=(shape.batch, shape.heads, shape.width)) / size
-        first = q[:, :: shape.heads // shape.kv_heads, None, :]
-        keys += (rng.random((*keys.shape[:3], 1)) < 0.1) * np.sign(first) * size
-        keys += shape.common_logit * np.sqrt(shape.width) * first / (first**2).sum(axis=-1, keepdims=True)
+    size = np.exp2(rng.uniform(-2, 2, shape.width))
+    keys, values = rng.normal(size=(2, shape.batch, shape.kv_heads, shape.tokens, shape.width)) * size
+    q = rng.normal(size=(shape.batch, shape.heads, shape.width)) / size
+    first = q[:, :: shape.heads // shape.kv_heads, None, :]
+    keys += (rng.random((*keys.shape[:3], 1)) < 0.1) * np.sign(first) * size
+    keys += shape.common_logit * np.sqrt(shape.width) * first / (first**2).sum(axis=-1, keepdims=True)
 
-        k_packed, k_scales = quantise_pack(keys.astype(np.float32))
-        v_packed, v_scales = quantise_pack(values.astype(np.float32))
-        for sequence, length in enumerate(shape.lengths):
-            for array in (k_packed, k_scales, v_packed, v_scales):
-                array[sequence, :, length:] = 0x7F
-        lengths = np.array(shape.lengths, np.int32)
-        yield AttentionCase(q.astype(np.float32), k_packed, k_scales, v_packed, v_scales, lengths, shape.n_parts)
+    k_packed, k_scales = quantise_pack(keys.astype(np.float32))
+    v_packed, v_scales = quantise_pack(values.astype(np.float32))
+    for sequence, length in enumerate(shape.lengths):
+        for array in (k_packed, k_scales, v_packed, v_scales):
+            array[sequence, :, length:] = 0x7F
+    lengths = np.array(shape.lengths, np.int32)
+    return AttentionCase(q.astype(np.float32), k_packed, k_scales, v_packed, v_scales, lengths, shape.n_parts)

@@ -1,0 +1,61 @@
+"""What the checks of lab 5 share: numbers as they come back, groups, caches, and bytes whose halves may be swapped."""
+
+from typing import Any
+
+import numpy as np
+from labkit.cuda.traffic import SECTOR_BYTES
+from labkit.expect import Mismatch, plain_array
+from labkit.formats import E2M1_MAX, E2M1_VALUES, GROUP_LENGTH
+
+CLOSE = 1e-9
+"""Answers of the section *derive* are a few operations in float64, or exact whole numbers."""
+
+BLOCK_GROUPS = 16
+"""Groups that fill a block of 256 threads."""
+
+BLOCK_BYTES = 256
+"""Bytes that fill a block of 256 threads, one for each."""
+
+N_ORDERS = 3
+"""Thread orders of a checked run: the natural one, the reversed one, and a secret one for each beyond two."""
+
+
+def as_number(got: Any, name: str) -> float:
+    """Return one finite number as a float."""
+    found = plain_array(got)
+    if found.size != 1 or found.dtype.kind not in "iuf" or not np.isfinite(found).all():
+        raise Mismatch(f"a number as {name}", f"shape {found.shape}, {found.dtype}" if found.size != 1 else f"{got}")
+    return float(found.reshape(()))
+
+
+def ordinary_groups(cases: Any, n_groups: int) -> np.ndarray:
+    """Return groups whose numbers lie within 4 % of one that their scale and a code stand for, so far from any tie.
+
+    The nearest tie of a code is 12.5 % away, at 4; the largest number is 6 times the scale exactly, in any place.
+    """
+    scales = np.exp2(cases.rng.integers(-5, 8, n_groups)) * cases.rng.integers(8, 16, n_groups) / 8
+    codes = cases.rng.integers(0, len(E2M1_VALUES) - 1, (n_groups, GROUP_LENGTH))
+    x = E2M1_VALUES[codes] * cases.rng.uniform(0.96, 1.04, codes.shape)
+    x[np.arange(n_groups), cases.rng.integers(0, GROUP_LENGTH, n_groups)] = E2M1_MAX
+    return np.float32(x * scales[:, None] * cases.rng.choice([-1, 1], codes.shape))
+
+
+def whole_blocks(groups: np.ndarray) -> np.ndarray:
+    """Return groups, the first of them again at the end, as many as fill the last block."""
+    n_groups = -(-len(groups) // BLOCK_GROUPS) * BLOCK_GROUPS
+    return np.resize(groups, (n_groups, GROUP_LENGTH))
+
+
+def sorted_halves(packed: np.ndarray) -> np.ndarray:
+    """Return both codes of each byte, the smaller first: the same whichever half holds which."""
+    return np.sort(np.stack([packed & 15, packed >> 4], axis=-1), axis=-1)
+
+
+def sorted_pairs(x: np.ndarray) -> np.ndarray:
+    """Return each pair of neighbours, as bits in order: the same whichever comes first, and -0 is not 0."""
+    return np.sort(x.view(np.uint32).reshape(-1, 2), axis=-1)
+
+
+def sector_bytes(traffic: Any) -> int:
+    """Return what the transactions with global memory of one launch move."""
+    return sum(SECTOR_BYTES * int(traffic["global", verb]["sectors"]) for verb in ("reads", "writes", "updates"))
