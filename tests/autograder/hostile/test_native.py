@@ -108,7 +108,10 @@ AT_THE_LIBRARY = {
     "end of the process": (kernel("_exit(0);", C.format("void _exit(int);")), "_exit"),
     "command": (kernel('system("id");', C.format("int system(const char*);")), "system"),
     "loading": (kernel("dlsym(0, 0);", C.format("void* dlsym(void*, const char*);")), "dlsym"),
-    "C++'s new": (kernel("y[0] = *new float(i);"), "_Znwm"),
+    "memory of the process": (
+        kernel("mmap(0, 64, 7, 34, -1, 0);", C.format("void* mmap(void*, size_t, int, int, int, long);")),
+        "mmap",
+    ),
     "code before the kernel": (
         kernel(RIGHT, "__device__ float seed = 1.0f;\n__device__ float early = expf(seed);"),
         "computed before the kernel starts",
@@ -170,12 +173,12 @@ int socket(int, int, int);
 int connect(int, const void*, unsigned);
 int snprintf(char*, size_t, const char*, ...);
 unsigned sleep(unsigned);
-void* malloc(size_t);
+void* calloc(size_t, size_t);
 void _exit(int);
 }
 """
 HOG = """for (;;) {
-    char* p = (char*)malloc(1 << 24);
+    char* p = (char*)calloc(1 << 24, 1);
     if (!p) _exit(1);
     for (int k = 0; k < 1 << 24; k += 4096) p[k] = 1;
 }"""
@@ -187,6 +190,7 @@ SURVIVED: dict[str, tuple[str, set[str]]] = {
     "killing everything": ("kill(-1, 9);", {"crashed"}),
     "sleeping": ("for (;;) sleep(1000);", {"timed_out"}),
     "endless loop": ("for (volatile int k = 0;; k = k + 1) {}", {"timed_out"}),
+    "printing without end": ('for (;;) printf("%d\\n", n);', {"timed_out"}),
     "forking": ("for (;;) fork();", {"timed_out", "crashed", "out_of_memory"}),
     "children that outlive": ("if (fork() == 0) for (;;) sleep(1000); _exit(0);", {"crashed", "timed_out"}),
     "memory": (HOG, {"out_of_memory", "crashed"}),
