@@ -39,11 +39,12 @@ def on_device(arguments: list[Any]) -> list[Any]:
     return [moved.get(id(value), value) for value in arguments]
 
 
-def launch(case: Any, order: int) -> list[Any]:
+def launch(case: Any, order: int, checked: bool = True) -> list[Any]:
     """Run a case in one thread order and return its arguments afterwards."""
     kernel = cuda.RawKernel(case.code, case.kernel, case.options)
     arguments = on_device(case.make_arguments())
-    kernel(case.grid, case.block, tuple(arguments), shared_mem=case.shared, order=order, limit_s=case.limit_s)
+    extras: dict[str, Any] = {"order": order, "limit_s": case.limit_s, "checked": checked}
+    kernel(case.grid, case.block, tuple(arguments), shared_mem=case.shared, **extras)
     return arguments
 
 
@@ -71,16 +72,23 @@ def error_of(name: str, order: int, attempt: int) -> cuda.CudaError | None:
     return None
 
 
+def require_results(case: Any, after: list[Any], where: str) -> None:
+    for position, name, value in expected(case, case.equals):
+        np.testing.assert_array_equal(cuda.asnumpy(after[position]), value, f"{name}, {where}")
+    for position, name, value in expected(case, case.close):
+        np.testing.assert_allclose(cuda.asnumpy(after[position]), value, **CLOSE, err_msg=f"{name}, {where}")
+
+
 @pytest.mark.parametrize("case", CORRECT, ids=name_of)
 def test_a_correct_kernel_runs_clean_and_right_in_every_order(case: Any) -> None:
-    exact, close = expected(case, case.equals), expected(case, case.close)
     for order in case.orders[: 1 if HAS_GPU else None]:
-        after = launch(case, order)
-        for position, name, value in exact:
-            np.testing.assert_array_equal(cuda.asnumpy(after[position]), value, f"{name}, order {order}")
-        for position, name, value in close:
-            got = cuda.asnumpy(after[position])
-            np.testing.assert_allclose(got, value, **CLOSE, err_msg=f"{name}, order {order}")
+        require_results(case, launch(case, order), f"order {order}")
+
+
+@on_the_cpu
+@pytest.mark.parametrize("case", CORRECT, ids=name_of)
+def test_a_correct_kernel_is_right_unchecked_too(case: Any) -> None:
+    require_results(case, launch(case, order=0, checked=False), "unchecked")
 
 
 @on_the_cpu

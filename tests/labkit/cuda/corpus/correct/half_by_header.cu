@@ -1,4 +1,4 @@
-// about: Half precision by CUDA's own header, to and fro.
+// about: Half precision by CUDA's own header, both ways.
 // kernel: to_half
 // grid: 1
 // block: 32
