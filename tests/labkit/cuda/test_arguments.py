@@ -29,18 +29,24 @@ def test_python_integers_fit_where_their_value_does() -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ((0.5, 1, 1, 1.0, 1), r"args\[1\] \(a\): expected a 4-byte floating point number, got 0.5, which is passed as 8-byte float64"),
+        (
+            (0.5, 1, 1, 1.0, 1),
+            r"args\[1\] \(a\): expected a 4-byte floating point number, got 0.5, which is passed as 8-byte float64",
+        ),
         ((np.float64(0.5), 1, 1, 1.0, 1), r"args\[1\] \(a\): expected a 4-byte"),
         ((np.float32(1), 1.0, 1, 1.0, 1), r"args\[2\] \(n\): expected a 4-byte integer, got 1.0"),
         ((np.float32(1), 2**32, 1, 1.0, 1), r"args\[2\] \(n\): expected a 4-byte integer, got 4294967296"),
         ((np.float32(1), 1, 256, 1.0, 1), r"args\[3\] \(b\): expected a 1-byte integer, got 256"),
-        ((np.float32(1), 1, 1, np.float32(1), 1), r"args\[4\] \(d\): expected a 8-byte floating point number"),
+        ((np.float32(1), 1, 1, np.float32(1), 1), r"args\[4\] \(d\): expected an 8-byte floating point number"),
         ((1, 1, 1, 1.0, 1), r"args\[1\] \(a\): expected a 4-byte floating point number, got 1"),
         ((np.float32(1), 1, 1, 1.0), r"args: expected 6 arguments \(x, a, n, b, d, big\), got 5"),
         (("text", 1, 1, 1.0, 1), r"args\[1\] \(a\): expected an array or a number, got str"),
         (([1.0], 1, 1, 1.0, 1), r"args\[1\] \(a\): expected an array or a number, got list"),
         ((np.float32(1), 2**80, 1, 1.0, 1), r"args\[2\] \(n\): expected an integer of 8 bytes"),
-        ((np.ones(1, np.float32), 1, 1, 1.0, 1), r"args\[1\] \(a\): expected a 4-byte floating point number, got an array of float32"),
+        (
+            (np.ones(1, np.float32), 1, 1, 1.0, 1),
+            r"args\[1\] \(a\): expected a 4-byte floating point number, got an array of float32",
+        ),
     ],
 )
 def test_what_cupy_would_pass_as_garbage_is_refused(values: tuple[Any, ...], words: str) -> None:

@@ -1,6 +1,7 @@
 """Compilers and the cache: what is said when one is missing, what is kept, and that several processes may fill it."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,15 @@ CODE = """extern "C" __global__ void one(int* x) { x[threadIdx.x] = 1; }"""
 
 @pytest.fixture
 def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache but for the runner, which takes seconds to compile and is the same for all."""
+    runner = build.runner()
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    shutil.copy2(runner, cache.folder())
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -54,20 +64,20 @@ def test_the_cache_is_this_users_alone(fresh_cache: Path) -> None:
     assert fresh_cache.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_folder_that_others_may_write_to_is_refused(fresh_cache: Path) -> None:
-    fresh_cache.mkdir()
-    fresh_cache.chmod(0o777)
-    assert cache.folder() != fresh_cache
+def test_a_folder_that_others_may_write_to_is_refused(no_cache: Path) -> None:
+    no_cache.mkdir()
+    no_cache.chmod(0o777)
+    assert cache.folder() != no_cache
     assert cache.folder().stat().st_mode & 0o077 == 0
 
 
-def test_a_link_is_refused(fresh_cache: Path, tmp_path: Path) -> None:
+def test_a_link_is_refused(no_cache: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir(mode=0o700)
-    fresh_cache.symlink_to(tmp_path / "elsewhere")
-    assert cache.folder() != fresh_cache
+    no_cache.symlink_to(tmp_path / "elsewhere")
+    assert cache.folder() != no_cache
 
 
-def test_what_fails_to_be_made_leaves_nothing(fresh_cache: Path) -> None:
+def test_what_fails_to_be_made_leaves_nothing(no_cache: Path) -> None:
     def fail(made: Path) -> None:
         made.write_text("half")
         raise KeyboardInterrupt
@@ -79,7 +89,6 @@ def test_what_fails_to_be_made_leaves_nothing(fresh_cache: Path) -> None:
 
 
 def test_processes_may_fill_an_empty_cache_together(fresh_cache: Path) -> None:
-    cache.folder()
     script = (
         "import numpy as np\nfrom labkit import cuda\nx = np.zeros(4, np.int32)\n"
         f"cuda.RawKernel({CODE!r}, 'one')((1,), (4,), (x,))\nprint(x.sum())"
@@ -140,7 +149,7 @@ def test_what_runs_here_is_one_sentence() -> None:
 
 
 def test_cupy_without_a_gpu_is_said(tmp_path: Path) -> None:
-    (tmp_path / "cupy.py").write_text("def ones(n): raise RuntimeError('no driver')\n")
+    (tmp_path / "cupy.py").write_text("def asnumpy(x): return x\ndef ones(n): raise RuntimeError('no driver')\n")
     script = "from labkit import cuda\nprint(cuda.what_runs_here())\nprint(cuda.xp.__name__)"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)

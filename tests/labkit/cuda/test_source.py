@@ -44,7 +44,9 @@ def test_what_is_outside_is_refused_by_name_and_line(line: str, words: str) -> N
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize("line", ["// asm is not used", 'printf("asm <<< new");', "int basm = wmma_count;", "#include <cuda_fp16.h>"])
+@pytest.mark.parametrize(
+    "line", ["// asm is not used", 'printf("asm <<< new");', "int basm = wmma_count;", "#include <cuda_fp16.h>"]
+)
 def test_words_that_only_look_like_it_are_let_through(line: str) -> None:
     refuse_what_is_outside(line)
 

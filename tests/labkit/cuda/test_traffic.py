@@ -43,7 +43,9 @@ def test_neighbouring_floats_cost_four_sectors_a_warp() -> None:
     [("i + 1", 5), ("2 * i", 8), ("8 * i", 32), ("32 * i", 32), ("0 * i", 1), ("i ^ 31", 4), ("i / 2", 2)],
 )
 def test_sectors_follow_the_addresses(index: str, sectors: int) -> None:
-    assert report_of(f"float v = x[{index}]; if (v > 1.0f) y[i] = v;").total("global", "reads").sectors == sectors * WARPS
+    assert (
+        report_of(f"float v = x[{index}]; if (v > 1.0f) y[i] = v;").total("global", "reads").sectors == sectors * WARPS
+    )
 
 
 def test_a_float4_is_one_access_of_16_bytes() -> None:
@@ -65,8 +67,10 @@ def test_lanes_that_go_two_ways_are_matched_again() -> None:
 
 @pytest.mark.parametrize(("stride", "conflicts"), [(1, 0), (2, 1), (4, 3), (32, 31), (33, 0)])
 def test_bank_conflicts_follow_the_stride(stride: int, conflicts: int) -> None:
-    body = f"__shared__ float s[32 * 33 + 1]; s[{stride} * (threadIdx.x % 32)] = 1.0f;"
-    assert report_of(body, n=32, block=32).bank_conflicts == conflicts
+    body = f"__shared__ float s[32 * 33 + 1]; s[{stride} * i] = 1.0f; __syncthreads(); x[i] = s[{stride} * (31 - i)];"
+    report = report_of(body, n=32, block=32)
+    assert report.total("shared", "writes").bank_conflicts == conflicts
+    assert report.total("shared", "reads").bank_conflicts == conflicts
 
 
 def test_one_word_for_all_lanes_is_no_conflict() -> None:
@@ -75,7 +79,7 @@ def test_one_word_for_all_lanes_is_no_conflict() -> None:
 
 
 def test_wide_shared_accesses_are_served_in_parts_without_conflict() -> None:
-    body = "__shared__ float4 s[32]; s[i] = make_float4(1, 2, 3, 4);"
+    body = "__shared__ float4 s[32]; s[i] = make_float4(1, 2, 3, 4); __syncthreads(); x[i] = s[31 - i].y;"
     counts = report_of(body, n=32, block=32).total("shared", "writes")
     assert (counts.bytes, counts.bank_conflicts) == (512, 0)
 

@@ -43,7 +43,7 @@ _CHECKED = (
     *("--param=tsan-instrument-func-entry-exit=0", "--param=tsan-distinguish-volatile=1"),
 )
 _RUNNER = ("-std=c++17", "-O2", "-w")
-_SHAPING = (HERE / "build.py", HERE / "places.py", HERE / "source.py")
+_SHAPING = tuple(HERE / f"{name}.py" for name in ("build", "places", "source", "symbols"))
 """Modules that shape what is kept: a change of theirs makes it void."""
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from labkit.cuda.nvrtc import FILE_NAME
 from labkit.cuda.source import SharedArray
+from labkit.cuda.symbols import variables_in
 
 _SIZES = {
     "char": 1, "bool": 1, "short": 2, "int": 4, "unsigned": 4, "float": 4, "long": 8, "double": 8, "size_t": 8,
@@ -56,20 +57,13 @@ def write_variables(library: Path, names: Path, shared_names: Iterable[str]) -> 
 
     A shared variable is one in the section of those, or one that a function holds under the name of one.
     """
-    said = subprocess.run(["nm", "-S", "-C", str(library)], capture_output=True, text=True, check=False).stdout
-    ends = {
-        name: int(address, 16)
-        for address, name in re.findall(r"^([0-9a-f]+) \w __(start|stop)_labkit_shared$", said, re.M)
-    }
     shared, rows = set(shared_names), []
-    for address, size, name in re.findall(r"^([0-9a-f]{16}) ([0-9a-f]{16}) [a-zA-Z] (.+)$", said, re.M):
-        place, plain = int(address, 16), _plain(name)
-        in_section = ends.get("start", 0) <= place < ends.get("stop", 0)
-        rows.append([plain, place, int(size, 16), in_section or ("::" in name and plain in shared)])
+    for symbol in variables_in(library):
+        is_shared = symbol.section == "labkit_shared" or (symbol.is_local_to_function and symbol.name in shared)
+        if not symbol.name.startswith("labkit_"):
+            rows.append([symbol.name, symbol.address, symbol.n_bytes, is_shared])
     made = names.with_name(f"{names.name}.{os.getpid()}")
-    made.write_text(
-        json.dumps([row for row in rows if not str(row[0]).startswith("labkit_") and "(" not in str(row[0])])
-    )
+    made.write_text(json.dumps(rows))
     made.replace(names)
 
 
@@ -124,8 +118,3 @@ def size_of(type_name: str) -> int | None:
         scalar = 8 if vector[1] == "longlong" else _SIZES[vector[1]]
         return scalar * int(vector[2])
     return _SIZES.get(words[-1]) if words else None
-
-
-def _plain(name: str) -> str:
-    """Drop the function that a static variable is in, and the compiler's suffix."""
-    return re.sub(r"\.\d+$", "", name.rsplit("::", 1)[-1])

@@ -40,7 +40,8 @@ def _expected(said: Said) -> str:
     number = {"f": "floating point number", "i": "integer", "s": "structure", "v": "byte"}
     if said["parameter_kind"] == "p":
         return f"an array of {said['pointee_size']}-byte {number[said['pointee_kind']]}s"
-    return f"a {said['parameter_size']}-byte {number[said['parameter_kind']]}"
+    article = "an" if said["parameter_size"] == 8 else "a"
+    return f"{article} {said['parameter_size']}-byte {number[said['parameter_kind']]}"
 
 
 def _got(value: Any) -> str:

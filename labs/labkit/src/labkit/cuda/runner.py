@@ -20,7 +20,7 @@ import numpy as np
 
 from labkit.cuda import build
 from labkit.cuda.arguments import Arguments
-from labkit.cuda.errors import RunnerError
+from labkit.cuda.errors import LaunchError, RunnerError
 from labkit.cuda.places import variables
 
 SHARED_MEMORY_BYTES: Final = 48 * 1024
@@ -129,8 +129,11 @@ def _copy_in(arguments: Arguments, memory: mmap.mmap) -> None:
 
 def _copy_out(arguments: Arguments, memory: mmap.mmap) -> None:
     for array, place in _places(arguments, memory):
+        flat = array.reshape(-1).view(np.uint8)
         if array.flags.writeable:
-            array.reshape(-1).view(np.uint8)[:] = place
+            flat[:] = place
+        elif not np.array_equal(flat, place):
+            raise LaunchError("argument", "args: expected no change to a read-only array, got one; pass a copy of it")
 
 
 def _places(arguments: Arguments, memory: mmap.mmap) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
