@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-_SECTION_TABLE_AT: Final, _SECTION_COUNTS_AT: Final = 40, 58
+_SECTION_TABLE_AT: Final = 40
+_SECTION_COUNTS_AT: Final = 58
 _SECTION: Final = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
 _SYMBOL_TABLE: Final = 2
 _OBJECT: Final = 1
-"""Kind of section, and of symbol. Source: System V Application Binary Interface, "Object Files"."""
+"""A kind of section, and of symbol. Source: System V Application Binary Interface, "Object Files"."""
 
 
 class Symbol(NamedTuple):
