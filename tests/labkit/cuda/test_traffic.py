@@ -53,6 +53,12 @@ def test_a_float4_is_one_access_of_16_bytes() -> None:
     assert (counts.warp_accesses, counts.bytes, counts.sectors) == (WARPS, 16 * N, 16 * WARPS)
 
 
+def test_what_is_written_to_a_device_variable_counts() -> None:
+    counts = report_of("static float kept[1024]; kept[i] = x[i]; y[i] = kept[i ^ 1];", block=N)
+    assert counts.total("global", "writes").bytes == 2 * 4 * N
+    assert counts.total("global", "reads").bytes == 4 * N
+
+
 def test_a_lane_that_stays_away_makes_an_access_partial() -> None:
     counts = report_of("if (i % 32 != 5) x[i] = 1.0f;").total("global", "writes")
     assert (counts.partial, counts.warp_accesses, counts.thread_accesses) == (WARPS, WARPS, 31 * WARPS)

@@ -6,7 +6,8 @@ the warp. In global memory it costs one transaction for each sector of 32 bytes 
 An access is *partial* if some lanes of its warp take no part in it. That is how divergence is counted here: at the
 memory accesses alone, for a branch around arithmetic leaves no trace on a CPU.
 
-Not counted: local variables, `__constant__` and `__device__` variables, and what caches save.
+Not counted: local variables, reads of `__device__` variables and of constants, which a CPU does not tell apart, and what
+caches save. What is written to a `__device__` variable counts: it is global memory.
 """
 
 from collections.abc import Iterable

@@ -73,6 +73,8 @@ static inline __attribute__((always_inline)) void check(const Access& access, bo
         check_in_region(*region, access, must_align);
     } else if (inside || !is_global_variable(access.address, access.size)) {
         report_bad_address(access);
+    } else if (access.is_write) {
+        count_access(access, false);  // a __device__ variable is global memory; tables of constants lie beside it
     }
 }
 
