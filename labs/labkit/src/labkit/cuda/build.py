@@ -192,7 +192,8 @@ def _build_library(text: str, flags: tuple[str, ...], made: Path, names: Path) -
 
 @functools.cache
 def _linker() -> tuple[str, ...]:
-    return ("ld",) if shutil.which("ld") else compiler()
+    """Return the linker itself, which starts faster than the compiler does; a compiler that was named brings its own."""
+    return ("ld",) if shutil.which("ld") and COMPILER_VARIABLE not in os.environ else compiler()
 
 
 def _ask_nvrtc(code: str, options: tuple[str, ...]) -> nvrtc.Verdict | None:

@@ -11,6 +11,7 @@ FILE_NAME = "kernel.cu"
 """What the source is called in every compiler's messages."""
 
 ARCHITECTURE = "compute_80"
+"""What a source is checked for: `compute_…` ends with PTX, `sm_…` with a program for one kind of GPU."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,17 @@ def version() -> str:
     return f"{major.value}.{minor.value}"
 
 
-def judge(code: str, options: tuple[str, ...] = (), include: Path | None = None) -> Verdict:
-    """Compile the source to PTX, which is thrown away, and return what NVRTC says of it."""
+def judge(
+    code: str, options: tuple[str, ...] = (), include: Path | None = None, architecture: str = ARCHITECTURE
+) -> Verdict:
+    """Compile the source, throw the result away, and return what NVRTC says of it."""
     library = _library()
     if library is None:
         raise RuntimeError("NVRTC is not installed")
     program = ctypes.c_void_p()
     library.nvrtcCreateProgram(ctypes.byref(program), code.encode(), FILE_NAME.encode(), 0, None, None)
     try:
-        flags = [f"--gpu-architecture={ARCHITECTURE}", *(["-std=c++17"] if not _names_standard(options) else [])]
+        flags = [f"--gpu-architecture={architecture}", *(["-std=c++17"] if not _names_standard(options) else [])]
         flags += [f"--include-path={include}"] if include else []
         encoded = [flag.encode() for flag in (*flags, *options)]
         status = library.nvrtcCompileProgram(program, len(encoded), (ctypes.c_char_p * len(encoded))(*encoded))

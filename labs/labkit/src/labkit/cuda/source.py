@@ -117,7 +117,7 @@ def _with_strings(code: str) -> str:
 def _is_extern_c(code: str, position: int) -> bool:
     """Is the text right after `extern "C"`, or inside of its braces?"""
     before = code[:position]
-    if re.search(r'extern\s+"C"\s*(?:static\s+|inline\s+)*$', before):
+    if re.search(r'extern\s+"C"\s*(?:\w+\s+)*$', before):
         return True
     return any(_is_open(before[block.end() :]) for block in re.finditer(r'extern\s+"C"\s*\{', before))
 

@@ -60,7 +60,7 @@ struct Describe<const void*> {
 };
 
 template <class... Arguments>
-constexpr Signature signature_of(void (*)(Arguments...)) {
+constexpr Signature labkit_signature_of(void (*)(Arguments...)) {
     return Signature{sizeof...(Arguments), {Describe<typename Plain<Arguments>::type>::parameter()...}};
 }
 
@@ -75,22 +75,23 @@ struct Counting<0, Indices...> {
 
 // arguments: one pointer to each value, as cuLaunchKernel takes them
 template <class... Arguments, int... Indices>
-LABKIT_UNCHECKED inline void enter(void (*kernel)(Arguments...), void** arguments, Sequence<Indices...>) {
+LABKIT_UNCHECKED inline void labkit_enter_kernel(void (*kernel)(Arguments...), void** arguments, Sequence<Indices...>) {
     kernel(*(typename Plain<Arguments>::type*)arguments[Indices]...);
 }
 template <class... Arguments>
-LABKIT_UNCHECKED inline void enter(void (*kernel)(Arguments...), void** arguments) {
-    enter(kernel, arguments, typename Counting<sizeof...(Arguments)>::type());
+LABKIT_UNCHECKED inline void labkit_enter_kernel(void (*kernel)(Arguments...), void** arguments) {
+    labkit_enter_kernel(kernel, arguments, typename Counting<sizeof...(Arguments)>::type());
 }
 
 }  // namespace labkit
 
+// Behind the kernel's own macros: nothing here may have a name that one of them could have.
 #define LABKIT_VISIBLE __attribute__((visibility("default")))
-#define LABKIT_ENTRY(number, kernel)                                                   \
-    extern "C" {                                                                       \
-    LABKIT_UNCHECKED LABKIT_VISIBLE void labkit_enter_##number(void** arguments) {     \
-        labkit::enter(&kernel, arguments);                                             \
-    }                                                                                  \
-    extern LABKIT_VISIBLE const labkit::Signature labkit_signature_##number;           \
-    const labkit::Signature labkit_signature_##number = labkit::signature_of(&kernel); \
+#define LABKIT_ENTRY(labkit_number, labkit_kernel)                                                          \
+    extern "C" {                                                                                            \
+    LABKIT_UNCHECKED LABKIT_VISIBLE void labkit_enter_##labkit_number(void** labkit_arguments) {            \
+        labkit::labkit_enter_kernel(&labkit_kernel, labkit_arguments);                                      \
+    }                                                                                                       \
+    extern LABKIT_VISIBLE const labkit::Signature labkit_signature_##labkit_number;                         \
+    const labkit::Signature labkit_signature_##labkit_number = labkit::labkit_signature_of(&labkit_kernel); \
     }
