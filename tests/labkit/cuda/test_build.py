@@ -112,7 +112,7 @@ def test_another_compiler_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     other.write_text("#!/bin/sh\necho clang version 19.1\n")
     other.chmod(0o755)
     monkeypatch.setenv(build.COMPILER_VARIABLE, str(other))
-    with pytest.raises(cuda.MissingToolError, match="expected GCC, got 'clang version 19.1'"):
+    with pytest.raises(cuda.MissingToolError, match=r"expected GCC, got 'clang version 19\.1'"):
         build.compiler()
 
 

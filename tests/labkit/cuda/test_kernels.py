@@ -98,7 +98,8 @@ def test_three_dimensions_are_counted_as_cuda_does() -> None:
 
 
 def test_what_a_kernel_prints_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    code = r"""extern "C" __global__ void say(int n) { printf("{\"status\":\"ok\"} %d of %d, %.1f\n", threadIdx.x, n, 0.5f); }"""
+    code = r"""extern "C" __global__ void say(int n)
+    { printf("{\"status\":\"ok\"} %d of %d, %.1f\n", threadIdx.x, n, 0.5f); }"""
     cuda.RawKernel(code, "say")((1,), (2,), (2,))
     assert capsys.readouterr().out == '{"status":"ok"} 0 of 2, 0.5\n{"status":"ok"} 1 of 2, 0.5\n'
 

@@ -192,7 +192,7 @@ def _build_library(text: str, flags: tuple[str, ...], made: Path, names: Path) -
 
 @functools.cache
 def _linker() -> tuple[str, ...]:
-    """Return the linker itself, which starts faster than the compiler does; a compiler that was named brings its own."""
+    """Return the linker itself, which starts faster than the compiler; a compiler that was named brings its own."""
     return ("ld",) if shutil.which("ld") and COMPILER_VARIABLE not in os.environ else compiler()
 
 

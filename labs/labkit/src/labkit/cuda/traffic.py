@@ -6,7 +6,7 @@ the warp. In global memory it costs one transaction for each sector of 32 bytes 
 An access is *partial* if some lanes of its warp take no part in it. That is how divergence is counted here: at the
 memory accesses alone, for a branch around arithmetic leaves no trace on a CPU.
 
-Not counted: local variables, reads of `__device__` variables and of constants, which a CPU does not tell apart, and what
+Not counted: local variables; reads of `__device__` variables and of constants, which a CPU does not tell apart; what
 caches save. What is written to a `__device__` variable counts: it is global memory.
 """
 
@@ -164,7 +164,7 @@ def draw_traffic(report: TrafficReport, axes: Axes | None = None) -> Axes:
         [i - thickness / 2 for i in places],
         [row.counts.bytes for row in rows],
         thickness,
-        color=COLOURS["exact"],
+        color=COLOURS["ink"],
         label="asked for",
     )
     axes.barh(
@@ -172,7 +172,7 @@ def draw_traffic(report: TrafficReport, axes: Axes | None = None) -> Axes:
         [row.counts.moved_bytes for row in rows],
         thickness,
         facecolor="none",
-        edgecolor=COLOURS["e4m3"],
+        edgecolor=COLOURS["muted"],
         hatch="///",
         label="moved",
     )
