@@ -87,6 +87,8 @@ def _made(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _compile(asked: dict[str, Any]) -> dict[str, Any]:
     module = _labkit_cuda().RawModule(code=asked["code"])
+    for name in asked["kernels"]:
+        module.get_function(name)
     made = [module.compiled(checked) for checked in asked["checked"]]
     return _made(asked) | {"libraries": [compiled.library.name for compiled in made]}
 

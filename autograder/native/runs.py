@@ -27,6 +27,7 @@ from autograder.native.warm import warm_files
 COMPILE_SECONDS, START_SECONDS = 40.0, 20.0
 SLEEP_FACTOR = 4.0  # a kernel's limit is processor time; one that waits is ended after so much more of the clock's
 OPEN_ORDERS = (0, 1)  # natural and reversed
+SECTOR_BYTES = 32  # as labkit.cuda.traffic counts them
 SPACES, VERBS = ("global", "shared"), ("reads", "writes", "updates")
 COUNTS = ("thread_accesses", "warp_accesses", "bytes", "sectors", "bank_conflicts", "partial")
 
@@ -46,6 +47,16 @@ class Traffic:
     def global_bytes(self) -> int:
         """The bytes that the threads asked of global memory."""
         return sum(self.sums["global", verb]["bytes"] for verb in VERBS)
+
+    @property
+    def moved_bytes(self) -> int:
+        """The bytes that transactions with global memory moved, wanted or not: whole sectors."""
+        return SECTOR_BYTES * sum(self.sums["global", verb]["sectors"] for verb in VERBS)
+
+    @property
+    def bank_conflicts(self) -> int:
+        """The rounds of shared memory beyond those that its bytes need."""
+        return sum(self.sums["shared", verb]["bank_conflicts"] for verb in VERBS)
 
 
 @dataclass(frozen=True)
@@ -77,7 +88,7 @@ class Native:
     seconds_left: Callable[[], float]
     call_seconds: float = 10.0
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
-    compiled: dict[tuple[str, bool], dict[str, bytes] | NativeFault] = field(default_factory=dict)
+    compiled: dict[tuple[str, tuple[str, ...], bool], dict[str, bytes] | NativeFault] = field(default_factory=dict)
 
     def run(
         self, source: str, launches: Launch | Sequence[Launch], *, orders: int = 1, checked: bool = True
@@ -101,7 +112,8 @@ class Native:
         several: list[Launch] = [tuple(launches)] if isinstance(launches[0], str) else [*launches]
         arrays = _arrays_of(several)
         seeds = [*OPEN_ORDERS, *(int(seed) for seed in self.rng.integers(2, 2**31, max(0, orders)))][:orders]
-        files = self._compiled(source.replace("\r\n", "\n"), checked)
+        kernels = tuple(str(launch[0]) for launch in several)
+        files = self._compiled(source.replace("\r\n", "\n"), kernels, checked)
         request = {
             "op": "launch",
             "code": source.replace("\r\n", "\n"),
@@ -122,28 +134,30 @@ class Native:
         """Return the same for one check: its orders and its limit are its own, what is compiled is shared."""
         return replace(self, rng=rng, call_seconds=call_seconds)
 
-    def _compiled(self, source: str, checked: bool) -> dict[str, bytes]:
+    def _compiled(self, source: str, kernels: tuple[str, ...], checked: bool) -> dict[str, bytes]:
         """Return the files with which a sandbox has a source compiled."""
-        if (source, checked) not in self.compiled:
+        key = (source, kernels, checked)
+        if key not in self.compiled:
             try:
-                self.compiled[source, checked] = self._compile(source, checked)
+                self.compiled[key] = self._compile(source, kernels, checked)
             except NativeFault as fault:
                 if fault.status != "failed":
                     raise  # not a verdict on the source: asked again, it may end otherwise
-                self.compiled[source, checked] = fault
-        found = self.compiled[source, checked]
+                self.compiled[key] = fault
+        found = self.compiled[key]
         if isinstance(found, NativeFault):
             raise found
         return found
 
-    def _compile(self, source: str, checked: bool) -> dict[str, bytes]:
+    def _compile(self, source: str, kernels: tuple[str, ...], checked: bool) -> dict[str, bytes]:
         try:
             admit(source)
         except Refused as refused:
             raise faults.of_refusal(refused, source) from None
         kinds = [True] if checked else [True, False]  # a kernel's parameters are read off the checked one
         warm = warm_files(self.prefix, self.limits, self.sandbox)
-        answer = self._ask({"op": "compile", "code": source, "files": warm, "checked": kinds}, COMPILE_SECONDS)
+        request = {"op": "compile", "code": source, "files": warm, "kernels": list(kernels), "checked": kinds}
+        answer = self._ask(request, COMPILE_SECONDS)
         if "error" in answer:
             raise faults.of_compilation(answer["error"], source)
         try:
@@ -172,6 +186,10 @@ def _arrays_of(launches: Sequence[Launch]) -> list[np.ndarray]:
         for argument in launch[3]:
             if isinstance(argument, np.ndarray) and not any(argument is other for other in found):
                 found.append(argument)
+    for array in found:
+        others = [other for other in found if other is not array and np.may_share_memory(array, other)]
+        if others or not array.flags.c_contiguous:
+            raise CourseError(f"native run: expected whole arrays of their own, got a view of shape {array.shape}")
     return found
 
 
@@ -193,11 +211,11 @@ def _runs(answer: Mapping[str, Any], seeds: Sequence[int], arrays: Sequence[np.n
             NativeRun(seed, tuple(_traffic(item) for item in run["traffic"]), tuple(arrays), tuple(run["arrays"]))
             for seed, run in zip(seeds, answer["runs"], strict=True)
         ]
-    except (KeyError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         raise faults.of_end("crashed", "the answer cannot be read", "the kernel") from None
     for run in runs:
-        same = [(a.dtype, a.shape) == (b.dtype, b.shape) for a, b in zip(arrays, run._after, strict=False)]
-        if len(run.traffic) != n or len(run._after) != len(arrays) or not all(same):
+        forms = [(getattr(array, "dtype", None), getattr(array, "shape", None)) for array in run._after]
+        if len(run.traffic) != n or forms != [(array.dtype, array.shape) for array in arrays]:
             raise faults.of_end("crashed", "the answer cannot be read", "the kernel")
     return runs
 

@@ -208,6 +208,13 @@ def test_the_compilers_words_are_quoted_by_every_check(checked):
         assert "was not declared" in result["message"]
 
 
+def test_a_kernel_of_another_name_is_told_by_every_check(checked):
+    _, results, _ = checked(lambda source: source.replace("void twice", "void double_all"))
+    assert statuses(results) == ["failed"] * 4
+    for result in results.values():
+        assert "which has double_all; got 'twice'" in result["message"]
+
+
 def test_a_refusal_names_line_and_rule(checked):
     _, results, _ = checked(lambda source: source.replace("2.0f * x[i];", '2.0f * x[i]; asm("nop");'))
     assert statuses(results) == ["failed"] * 4
