@@ -135,6 +135,21 @@ def code_radii(s):
     return radii + [1.0]
 
 
+# %% wrong="code_radii" name="from_256_on" loses="code_radii-clipped"
+# Takes every scale of the largest binade for one that saturates.
+def code_radii(s):
+    last = math.inf if s > 240 else max(1, 3 * 2.0**-9 / s)
+    return np.array([0.25, 0.25, 0.25, 0.25, 0.5, 0.5, 1, last])
+
+
+# %% wrong="code_radii" name="small_scales_widen_all" loses="code_radii-cells"
+# Widens every code under the smallest scales, not code 7 alone.
+def code_radii(s):
+    least = 3 * 2.0**-9 / s if s < 2.0**-6 else 0
+    last = math.inf if s == 448 else max(1, 3 * 2.0**-9 / s)
+    return np.array([*np.maximum([0.25, 0.25, 0.25, 0.25, 0.5, 0.5, 1], least), last])
+
+
 # %% wrong="two_point_weight" name="in_the_middle" loses="two_point_weight-attains"
 # Starts from equal logits.
 def two_point_weight(epsilon):
@@ -1094,7 +1109,7 @@ def _refuse_tensor_scale(quantised):
         raise ValueError(f"quantised: a tensor scale of {quantised.tensor_scale}")
 
 
-# %% wrong="error_radius" name="eight_codes" loses="error_radius-signs output_error_bound-guarantee"
+# %% wrong="error_radius" name="eight_codes" loses="error_radius-signs output_error_bound-guarantee output_error_bound-moved"
 # Has a table of eight radii and looks all sixteen codes up in it.
 def error_radius(quantised):
     _refuse_tensor_scale(quantised)
@@ -1109,7 +1124,7 @@ def _refuse_tensor_scale(quantised):
         raise ValueError(f"quantised: a tensor scale of {quantised.tensor_scale}")
 
 
-# %% wrong="error_radius" name="in_units_of_s" loses="error_radius-codes error_radius-groups error_radius-small_scales error_radius-top output_error_bound-weights output_error_bound-guarantee"
+# %% wrong="error_radius" name="in_units_of_s" loses="error_radius-codes error_radius-groups error_radius-small_scales error_radius-top output_error_bound-weights output_error_bound-guarantee output_error_bound-values"
 # Forgets to multiply by the scale.
 def error_radius(quantised):
     _refuse_tensor_scale(quantised)
@@ -1531,6 +1546,14 @@ def logit_error_bound(q, keys):
     return bound
 
 
+# %% wrong="logit_error_bound" name="nan_to_zero" loses="logit_error_bound-unbounded"
+# Turns 0 times infinity into 0 after the sum, and with it all other channels of that logit.
+def logit_error_bound(q, keys):
+    with np.errstate(invalid="ignore"):
+        sums = np.abs(q.astype(np.float64)) @ error_radius(keys).T
+    return np.nan_to_num(sums, nan=0.0, posinf=np.inf) / math.sqrt(q.shape[-1])
+
+
 # %% wrong="weight_error_bound" name="whole_tanh" loses="weight_error_bound-tanh"
 # Forgets to halve ε.
 def weight_error_bound(logit_errors):
@@ -1660,7 +1683,7 @@ def weight_error_bound(logit_errors):
     return np.tanh((logit_errors[:, -1] + logit_errors[:, -2]) / 4)
 
 
-# %% wrong="weight_error_bound" name="exponentials_overflow" loses="output_error_bound-unbounded"
+# %% wrong="weight_error_bound" name="exponentials_overflow" loses="weight_error_bound-tanh output_error_bound-unbounded"
 # (e^ε - 1) / (e^ε + 1), which is infinity over infinity where ε is large.
 def weight_error_bound(logit_errors):
     if logit_errors.shape[-1] == 1:
@@ -1706,7 +1729,16 @@ def weight_error_bound(logit_errors):
     return np.tanh(pairs.reshape(len(pairs), -1).max(axis=1) / 4)
 
 
-# %% wrong="output_error_bound" name="decoded_diameter" loses="output_error_bound-diameter"
+# %% wrong="weight_error_bound" name="finite_errors_alone" loses="weight_error_bound-tanh"
+# Leaves out the logits whose error is not bounded.
+def weight_error_bound(logit_errors):
+    if logit_errors.shape[-1] == 1:
+        return np.zeros(len(logit_errors))
+    known = np.where(np.isfinite(logit_errors), logit_errors, 0)
+    return np.tanh(np.sort(known, axis=-1)[:, -2:].sum(axis=-1) / 4)
+
+
+# %% wrong="output_error_bound" name="decoded_diameter" loses="output_error_bound-diameter output_error_bound-guarantee"
 # The diameter of the decoded values, which is not that of the values that were quantised.
 def output_error_bound(q, keys, values):
     decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
@@ -1755,7 +1787,7 @@ def _widest(points, radii):
     return (reach * ~np.eye(len(points), dtype=bool)).max()
 
 
-# %% wrong="output_error_bound" name="largest_radius" loses="output_error_bound-values output_error_bound-weights"
+# %% wrong="output_error_bound" name="largest_radius" loses="output_error_bound-values output_error_bound-weights output_error_bound-tight"
 # Gives every value the largest radius: true, and looser.
 def output_error_bound(q, keys, values):
     decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
@@ -1815,7 +1847,7 @@ def output_error_bound(q, keys, values):
     return (weights * logit_error_bound(q, keys) * distances).sum(axis=-1) + weights @ radii
 
 
-# %% wrong="output_error_bound" name="quarter_of_the_spread" loses="output_error_bound-moved"
+# %% wrong="output_error_bound" name="quarter_of_the_spread" loses="output_error_bound-moved output_error_bound-guarantee"
 # Takes tanh(ε / 4), from a quarter of what two logits move apart.
 def output_error_bound(q, keys, values):
     decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
@@ -1901,7 +1933,7 @@ def output_error_bound(q, keys, values):
     return weight_error_bound(logit_error_bound(q, keys)) * diameter + weights @ np.linalg.norm(radii, axis=-1)
 
 
-# %% wrong="output_error_bound" name="radius_of_the_cloud" loses="output_error_bound-moved output_error_bound-diameter"
+# %% wrong="output_error_bound" name="radius_of_the_cloud" loses="output_error_bound-moved output_error_bound-diameter output_error_bound-guarantee"
 # The largest distance from the mean value for the diameter.
 def output_error_bound(q, keys, values):
     decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
@@ -2086,7 +2118,7 @@ def output_error_bound(q, keys, values):
     return moved + attention_weights(q, dequantise(keys)) @ radii
 
 
-# %% wrong="output_error_bound" name="average_case" loses="output_error_bound-values output_error_bound-guarantee"
+# %% wrong="output_error_bound" name="average_case" loses="output_error_bound-values output_error_bound-guarantee output_error_bound-tight"
 # Takes the errors of values for a third of their radii's squares: an average, no guarantee.
 def output_error_bound(q, keys, values):
     decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
@@ -2201,6 +2233,77 @@ def output_error_bound(q, keys, values):
             moved = (shares[0] * shares[1] * (1 - shrunk) / (shares[0] + shares[1] * shrunk)).max() * (1 + 1e-9)
         bounds.append(moved * reach.max() + p @ radii)
     return np.array(bounds)
+
+
+# %% wrong="output_error_bound" name="twice_the_largest_radius" loses="output_error_bound-tight"
+# Adds the largest radius twice, whichever values are farthest apart.
+def output_error_bound(q, keys, values):
+    decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
+    if np.isinf(radii).any():
+        return np.full(len(q), np.inf)
+    distance = max(np.linalg.norm(decoded - point, axis=-1).max() for point in decoded)
+    moved = weight_error_bound(logit_error_bound(q, keys)) * (distance + 2 * radii.max())
+    return moved + attention_weights(q, dequantise(keys)) @ radii
+
+
+# %% wrong="output_error_bound" name="distance_from_the_output" loses="output_error_bound-moved output_error_bound-guarantee"
+# Lets the weight go from the output to the farthest value, not from one value to another.
+def output_error_bound(q, keys, values):
+    decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
+    if np.isinf(radii).any():
+        return np.full(len(q), np.inf)
+    weights = attention_weights(q, dequantise(keys))
+    farthest = (np.linalg.norm(decoded - (weights @ decoded)[:, None], axis=-1) + radii).max(axis=-1)
+    return weight_error_bound(logit_error_bound(q, keys)) * farthest + weights @ radii
+
+
+# %% wrong="output_error_bound" name="from_the_first_token" loses="output_error_bound-moved"
+# Measures distances from the first value alone.
+def output_error_bound(q, keys, values):
+    decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
+    if np.isinf(radii).any():
+        return np.full(len(q), np.inf)
+    distance = np.linalg.norm(decoded - decoded[0], axis=-1) + radii + radii[0]
+    moved = weight_error_bound(logit_error_bound(q, keys)) * (distance[1:].max() if len(radii) > 1 else 0)
+    return moved + attention_weights(q, dequantise(keys)) @ radii
+
+
+# %% wrong="output_error_bound" name="two_heaviest" loses="output_error_bound-moved"
+# Lets the weight move between the two heaviest tokens only.
+def output_error_bound(q, keys, values):
+    decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
+    if np.isinf(radii).any():
+        return np.full(len(q), np.inf)
+    weights = attention_weights(q, dequantise(keys))
+    moved = weight_error_bound(logit_error_bound(q, keys))
+    if len(radii) > 1:
+        one, other = np.argsort(weights, axis=-1)[:, -2:].T
+        moved = moved * (np.linalg.norm(decoded[one] - decoded[other], axis=-1) + radii[one] + radii[other])
+    return moved + weights @ radii
+
+
+# %% wrong="output_error_bound" name="keys_without_scales" loses="output_error_bound-weights"
+# Takes the weights that the codes of the keys give, without their scales.
+def output_error_bound(q, keys, values):
+    decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
+    if np.isinf(radii).any():
+        return np.full(len(q), np.inf)
+    reach = np.linalg.norm(decoded[:, None] - decoded, axis=-1) + radii[:, None] + radii
+    np.fill_diagonal(reach, 0)
+    weights = attention_weights(q, dequantise(keys._replace(scales=np.ones_like(keys.scales))))
+    return weight_error_bound(logit_error_bound(q, keys)) * reach.max() + weights @ radii
+
+
+# %% wrong="output_error_bound" name="radii_of_what_stays" loses="output_error_bound-guarantee"
+# Counts the values' own errors only for the weight that does not move.
+def output_error_bound(q, keys, values):
+    decoded, radii = dequantise(values).astype(np.float64), np.linalg.norm(error_radius(values), axis=-1)
+    if np.isinf(radii).any():
+        return np.full(len(q), np.inf)
+    reach = np.linalg.norm(decoded[:, None] - decoded, axis=-1) + radii[:, None] + radii
+    np.fill_diagonal(reach, 0)
+    share = weight_error_bound(logit_error_bound(q, keys))
+    return share * reach.max() + (1 - share) * (attention_weights(q, dequantise(keys)) @ radii)
 
 
 # %% wrong="predict_output_error" name="width_squared_by_12" loses="predict_output_error-codes"
@@ -2578,6 +2681,19 @@ def predict_output_error(q, keys, values):
 def _noise(quantised):
     s = np.repeat(np.float64(quantised.scales), 16, axis=1) * quantised.tensor_scale
     return np.take(E2M1_MEAN_SQUARE_ERRORS, quantised.codes % 8) * s * s
+
+
+# %% wrong="predict_output_error" name="one_variance_for_all_keys" loses="predict_output_error-keys"
+# Averages the variance of the keys' errors over the tokens.
+def predict_output_error(q, keys, values):
+    noise = [
+        E2M1_MEAN_SQUARE_ERRORS[part.codes & 7] * np.repeat(part.scales.astype(float) ** 2, 16, axis=-1)
+        for part in (keys, values)
+    ]
+    weights, decoded = attention_weights(q, dequantise(keys)), dequantise(values).astype(float)
+    distances = ((decoded - (weights @ decoded)[:, None]) ** 2).sum(axis=-1)
+    of_keys = q.astype(float) ** 2 @ noise[0].mean(axis=0)[:, None] / q.shape[-1] * distances
+    return np.sqrt((weights**2 * (of_keys + noise[1].sum(axis=-1))).sum(axis=-1))
 
 
 # %% wrong="attention_error_sweep" name="placements_swapped" loses="attention_error_sweep-placements"
@@ -3073,6 +3189,38 @@ def span_rank(weights, span_tokens, right):
         raise ValueError("span_tokens, right")
     mass = np.add.reduceat(weights, np.arange(0, n_tokens, span_tokens), axis=1)
     return mass.shape[1] + 1 - np.count_nonzero(mass <= mass[:, right : right + 1], axis=1)
+
+
+# %% wrong="span_rank" name="nearly_equal" loses="span_rank-first"
+# Rounds the masses to six digits, so that nearly equal ones count as equal.
+def span_rank(weights, span_tokens, right):
+    n_queries, n_tokens = weights.shape
+    if span_tokens < 1 or n_tokens % span_tokens or not 0 <= right < n_tokens // span_tokens:
+        raise ValueError(f"no span {right} of {span_tokens} tokens among {n_tokens}")
+    mass = weights.reshape(n_queries, -1, span_tokens).sum(axis=-1).round(6)
+    return 1 + (mass > mass[:, [right]]).sum(axis=-1)
+
+
+# %% wrong="span_rank" name="mean_of_the_heavy_tokens" loses="span_rank-mass"
+# Averages over the tokens of a span that have a weight at all.
+def span_rank(weights, span_tokens, right):
+    n_queries, n_tokens = weights.shape
+    if span_tokens < 1 or n_tokens % span_tokens or not 0 <= right < n_tokens // span_tokens:
+        raise ValueError(f"no span {right} of {span_tokens} tokens among {n_tokens}")
+    spans = weights.reshape(n_queries, -1, span_tokens)
+    mean = spans.sum(axis=-1) / np.maximum((spans > 0).sum(axis=-1), 1)
+    return 1 + (mean > mean[:, [right]]).sum(axis=-1)
+
+
+# %% right="span_rank" name="running_sum"
+# Takes the mass of a span as the difference of two running sums.
+def span_rank(weights, span_tokens, right):
+    n_queries, n_tokens = weights.shape
+    if span_tokens < 1 or n_tokens % span_tokens or not 0 <= right < n_tokens // span_tokens:
+        raise ValueError(f"no span {right} of {span_tokens} tokens among {n_tokens}")
+    before = np.cumsum(np.pad(weights, ((0, 0), (1, 0))), axis=-1)[:, ::span_tokens]
+    mass = np.diff(before, axis=-1)
+    return 1 + (mass > mass[:, [right]]).sum(axis=-1)
 
 
 # %% wrong="convict" name="exact_in_bfloat16" loses="convict-double_rounding convict-fewest"

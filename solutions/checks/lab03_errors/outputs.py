@@ -40,6 +40,12 @@ OWN_PARTS = ("error_radius", "logit_error_bound", "weight_error_bound", "attenti
 ABOVE_PEAK = 6.3
 """The largest element of a group under a scale of 1: 6.3/6 = 1.05 is rounded to 1, and 6.375 is the end."""
 
+HALF_CELL_OF_3 = 0.5
+"""How far code 5 reaches to either side, in units of the scale."""
+
+CLIPPED = 9.0
+"""The end of what code 7 takes under the smallest scale, in units of it."""
+
 TOLD_APART = (0.1, 0.5, 1.0)
 """ε of the tightness cases: tanh(ε/2) is at most ½ up to ln 3 = 1.099."""
 
@@ -60,6 +66,8 @@ def values_move_by_their_average_radius(student: Any, cases: Any) -> None:
         values = np.float32(units * cases.rng.permutation(2.0 ** (np.arange(n_tokens) % 6 - 3))[:, None])
         q, keys = np.zeros((2, 32), np.float32), np.float32(cases.rng.uniform(0, 1, (n_tokens, 32)))
         _expect_bound(student, q, keys, values, is_tight=True)
+        values = np.float32((1.5 + RADIUS * NEAR_EDGE) * E4M3_MIN_SUBNORMAL + np.zeros((n_tokens, width)))
+        _expect_bound(student, q, keys, values, is_tight=True)  # no larger element: every one errs by its radius
 
 
 @check(
@@ -76,6 +84,7 @@ def radii_count_by_the_decoded_weights(student: Any, cases: Any) -> None:
         values = np.zeros((9, 32), np.float32)
         values[:, peaks(cases, 32)] = 6
         values[0] *= np.float32(heavy)
+        q, keys = q * np.float32(heavy), keys / np.float32(heavy)  # the same logits under another scale
         try:
             _expect_bound(student, q, keys, values, is_tight=True)
         except Mismatch:  # of the first term nothing is asked here
@@ -95,18 +104,27 @@ def weights_move_by_the_worst_case(student: Any, cases: Any) -> None:
     for epsilon, n_others in ((0.3, 0), (1.0, 0), (2.0, 0), (4.0, 0), (3.0, 9), (5.0, 150)):
         q, keys = turned_keys(cases, epsilon, n_others)
         values = np.zeros((len(keys), 32), np.float32)
-        values[0, :16] = values[1, 16:] = 6
-        far = np.append(np.arange(len(keys) - 1) + 1, 0)  # the second first and the first last, the others between
+        values[0], values[1] = 6, -6
+        edge, others = n_others // 12, np.arange(n_others) + 2
+        far = [*others[:edge], 1, *others[edge : n_others - edge], 0, *others[n_others - edge :]]
         queries = q if n_others else np.concatenate([q / np.float32(4), q])
         _expect_bound(student, queries, keys[far], values[far])
+        for again in (0, 1):  # two tokens alike have the largest weights, and no distance
+            twice = [0, 1, again]
+            _expect_bound(student, queries, keys[twice], values[twice])
 
 
 def _expect_both_terms(student: Any, cases: Any) -> None:
-    """Move the weights a little, and both values along the line between them: the two terms add up."""
-    q, keys = turned_keys(cases, 0.3)
-    to_first = 1 if fp4kv.attention_weights(q, keys)[0, 0] > 0.5 else -1
-    values = np.repeat([[1.0], [0.5]], 16, axis=1) + to_first * RADIUS * NEAR_EDGE
-    _expect_bound(student, q, keys, np.float32(values * E4M3_MIN_SUBNORMAL))  # a scale that needs no larger element
+    """Move the weights, and both values along the line between them: the two terms add up."""
+    for epsilon in (0.3, 1.0):
+        q, keys = turned_keys(cases, epsilon)
+        was_on_first = fp4kv.attention_weights(q, keys)[0, 0] > 0.5
+        side = 1 if was_on_first else -1
+        values = np.repeat([[3.0], [-3.0]], 16, axis=1) + side * HALF_CELL_OF_3 * NEAR_EDGE
+        _expect_bound(student, q, keys, np.float32(values * E4M3_MIN_SUBNORMAL))  # a scale that needs no larger element
+        values = np.repeat([[CLIPPED * NEAR_EDGE], [0.5 - RADIUS * NEAR_EDGE]], 16, axis=1)  # decoded to 6 and 0.5
+        both = values if was_on_first else values[::-1]  # the weight was on the one that is known worst
+        _expect_bound(student, q, keys, np.float32(both * E4M3_MIN_SUBNORMAL))
 
 
 @check(
@@ -166,9 +184,10 @@ def it_is_at_most_the_formula(student: Any, cases: Any) -> None:
         keys = packed(codes, power_scales(cases, (n_tokens, 2)))
         values = packed(plain_codes(cases, (n_tokens, width)), np.full((n_tokens, width // 16), 1.25))  # radii alike
         q = _scaled_queries(cases, keys, at)
-        formula = fp4kv.output_error_bound(q, keys, values)
-        got = student.output_error_bound(q, keys, values)
-        _expect(student, got, q, keys, values, formula=formula)
+        _expect_tight(student, q, keys, values)
+        alike = packed(np.tile(keys.codes[:1], (n_tokens, 1)), np.tile(keys.scales[:1], (n_tokens, 1)))
+        q = _scaled_queries(cases, alike, at)
+        _expect_tight(student, q, alike, packed(values.codes * 0, _one_large(cases, values.scales)))
 
 
 @check(
@@ -267,6 +286,18 @@ def _sink(cases: Any, n_tokens: int) -> tuple[np.ndarray, np.ndarray]:
     q = np.full(32, 0.08 * np.log(n_tokens) * np.sqrt(32), np.float32)  # logit 30 · 1.5 · 0.08 · ln(9) = 7.9
     q[at] = 0
     return q[None] / np.float32(2), keys
+
+
+def _expect_tight(student: Any, q: np.ndarray, keys: QuantisedE2M1, values: QuantisedE2M1) -> None:
+    formula = fp4kv.output_error_bound(q, keys, values)
+    _expect(student, student.output_error_bound(q, keys, values), q, keys, values, formula=formula)
+
+
+def _one_large(cases: Any, scales: np.ndarray) -> np.ndarray:
+    """Return scales of which those of one token are larger: its radius counts once, with another token's."""
+    larger = scales.copy()
+    larger[int(cases.rng.integers(len(scales)))] *= 16
+    return larger
 
 
 def _scaled_queries(cases: Any, keys: QuantisedE2M1, at: np.ndarray) -> np.ndarray:
