@@ -13,6 +13,7 @@ from labkit.expect import (
     expect_dtype_and_shape,
     expect_raises,
     expect_values,
+    plain_array,
     show_byte,
     show_code,
     show_given,
@@ -109,6 +110,12 @@ def test_objects_that_are_no_plain_data_are_mismatches(lie: Any) -> None:
 def test_arrays_and_lists_of_other_things_are_mismatches(lie: Any) -> None:
     with pytest.raises(Mismatch):
         expect_codes(lie, np.uint8([0, 2, 4]), given=X)
+
+
+@pytest.mark.parametrize("number", [10**400, [10**400], [10**400, 1.0], [True, 2**64]])
+def test_whole_numbers_that_no_array_holds_are_mismatches(number: Any) -> None:
+    with pytest.raises(Mismatch, match="a whole number beyond 64 bits"):
+        plain_array(number)
 
 
 def test_the_dtype_comes_before_the_shape_and_the_shape_before_the_values() -> None:

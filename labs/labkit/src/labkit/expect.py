@@ -129,9 +129,12 @@ def plain_array(got: Any, given: Any = "") -> np.ndarray:
     """Return a copy of plain data as an array; anything else is a `Mismatch`."""
     if _is_plain(got):
         try:
-            return np.array(got)
+            found = np.array(got)
         except ValueError:
             raise Mismatch("an array", "lists of unequal lengths", show_given(given)) from None
+        if found.dtype.kind != "O":
+            return found
+        raise Mismatch("numbers that an array holds", "a whole number beyond 64 bits", show_given(given))
     raise Mismatch("a NumPy array of numbers", _show_answer(got), show_given(given))
 
 
