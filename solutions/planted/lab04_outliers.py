@@ -478,6 +478,38 @@ def outlier_channels(x, threshold):
     return np.nonzero(reach > threshold * np.quantile(reach, 0.5))[0]
 
 
+# %% wrong="outlier_channels" name="geometric_middle" loses="outlier_channels-median"
+# Takes the geometric mean of the middle two.
+def outlier_channels(x, threshold):
+    bad = np.argwhere(~np.isfinite(x)).tolist()
+    if bad or x.size == 0:
+        raise ValueError(f"x: expected finite values, got others at {bad[:1]} in shape {x.shape}")
+    reach = np.abs(x).max(axis=0).astype(float)
+    ordered = np.sort(reach)
+    middle = np.sqrt(ordered[(reach.size - 1) // 2] * ordered[reach.size // 2])
+    return np.flatnonzero(reach > threshold * middle)
+
+
+# %% wrong="outlier_channels" name="silent_channels_left_out" loses="outlier_channels-strict"
+# Takes the median over the channels that are not zero.
+def outlier_channels(x, threshold):
+    bad = np.argwhere(~np.isfinite(x)).tolist()
+    if bad or x.size == 0:
+        raise ValueError(f"x: expected finite values, got others at {bad[:1]} in shape {x.shape}")
+    reach = np.abs(x).max(axis=0).astype(float)
+    return np.flatnonzero(reach > threshold * np.median(reach[reach > 0])) if reach.any() else np.array([], int)
+
+
+# %% wrong="outlier_channels" name="small_number_for_zero" loses="outlier_channels-relative"
+# Lets the median be no smaller than 1e-6.
+def outlier_channels(x, threshold):
+    bad = np.argwhere(~np.isfinite(x)).tolist()
+    if bad or x.size == 0:
+        raise ValueError(f"x: expected finite values, got others at {bad[:1]} in shape {x.shape}")
+    reach = np.abs(x).max(axis=0).astype(float)
+    return np.flatnonzero(reach > threshold * max(np.median(reach), 1e-6))
+
+
 # %% wrong="quantise_with_granularity" name="token_and_channel_swapped" loses="quantise_with_granularity-token quantise_with_granularity-channel quantise_with_granularity-affine quantise_with_granularity-bits quantise_with_granularity-minimums"
 # Takes axis 0 for the tokens' own scales: one per channel where one per token is asked, and the other way round.
 def quantise_with_granularity(x, bits, granularity, symmetric=True):
@@ -1755,7 +1787,7 @@ def scale_four_over_six(x):
     return QuantisedE2M1(np.where(is_four, four.codes, six.codes), np.where(is_four, four.scales, six.scales), 1.0)
 
 
-# %% wrong="scale_four_over_six" name="one_choice_per_element" loses="scale_four_over_six-codes"
+# %% wrong="scale_four_over_six" name="one_choice_per_element" loses="scale_four_over_six-codes scale_four_over_six-range"
 # Chooses for each element, though a group has one scale.
 def scale_four_over_six(x):
     six = quantise_e2m1(x)
@@ -1948,6 +1980,22 @@ def scale_four_over_six(x):
     scales = np.where(squares(candidates_[1]) < squares(candidates_[0]), candidates_[1], candidates_[0])
     codes = encode_e2m1(groups / scales[:, None]).reshape(x.shape)
     return QuantisedE2M1(codes, scales.reshape(six.scales.shape), 1.0)
+
+
+# %% wrong="scale_four_over_six" name="smallest_normal_scale" loses="scale_four_over_six-range"
+# Ends the second scale at 2^-6, the smallest normal one.
+def scale_four_over_six(x):
+    six = quantise_e2m1(x)
+    groups = x.astype(np.float32).reshape(*six.scales.shape, 16)
+    scales = round_to_e4m3((np.abs(groups).max(axis=-1) / np.float32(4)).clip(2.0**-6, 448))
+    codes = encode_e2m1(groups / scales[..., None])
+    back = np.where(codes > 7, -1, 1) * formats.E2M1_VALUES[codes & 7] * scales[..., None].astype(float)
+    errors = [
+        ((groups - part.reshape(groups.shape).astype(float)) ** 2).sum(axis=-1) for part in (back, dequantise(six))
+    ]
+    better = errors[0] < errors[1]
+    codes = np.where(better[..., None], codes, six.codes.reshape(groups.shape)).reshape(x.shape)
+    return QuantisedE2M1(codes, np.where(better, scales, six.scales), 1.0)
 
 
 # %% wrong="channel_error" name="per_token" loses="channel_error-channels channel_error-zeros"

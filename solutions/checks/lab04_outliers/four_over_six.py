@@ -101,11 +101,13 @@ def equal_sums_keep_six(student: Any, cases: Any) -> None:
 )
 def both_scales_stay_in_range(student: Any, cases: Any) -> None:
     """Both scales stay between 2^-9 and 448: groups of zeros, tiny and huge ones have codes too."""
-    x = np.zeros((6, 16), np.float32)
+    x = np.zeros((8, 16), np.float32)
     x[1, 4], x[2, 7] = 1e-30, 2.0**-11
     x[3, :3] = np.float32([4, 2, 1]) * np.float32(2.0**-9)
     x[4, :4] = [2688, 1792, 448, 224]  # exact under 448 · 6; 448 · 4 clips it
     x[5, :3] = [1800, -900, 450]  # 448 · 4 is nearest, by signed errors as well
+    x[6], x[6, 0] = 1500, 1900  # 448 · 4 again, where amax / 4 would be stored as 480 and do better
+    x[7, 0] = 2.0**-6  # exact under 2^-8 · 4, a subnormal scale
     got, expected = as_e2m1(student.scale_four_over_six(x)), fp4kv.scale_four_over_six(x)
     expect_values(got.scales, expected.scales, given=x)
     expect_codes(got.codes, expected.codes, given=x)
