@@ -109,9 +109,15 @@ def _logits(q: np.ndarray, keys: np.ndarray) -> np.ndarray:
 
 
 def _outputs(logits: np.ndarray, values: np.ndarray, is_visible: np.ndarray, attention_weights: Weights) -> np.ndarray:
-    """Return the outputs for given logits: with keys one channel wide and a query of 1, weights are their softmax."""
+    """Return the outputs for given logits: with keys one channel wide and a query of 1, weights are their softmax.
+
+    Where the largest logit is infinite there is no softmax, ∞ - ∞, whatever the student's function makes of it.
+    """
     outputs = []
     for row, seen in zip(logits, is_visible, strict=True):
+        if not np.isfinite(row[seen].max()):
+            outputs.append(np.full(values.shape[-1], np.nan))
+            continue
         weights = attention_weights(np.ones((1, 1)), row[seen][:, None])
         outputs.append((weights @ values[seen])[0])
     return np.array(outputs)
