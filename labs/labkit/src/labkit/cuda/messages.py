@@ -93,7 +93,8 @@ def _race(scene: Scene, said: Said) -> str:
     remedy = (
         "Blocks run in any order: __threadfence() and then an atomic order one block's writes before another's reads."
         if across
-        else "Nothing orders the two: a __syncthreads() between them, or __syncwarp() within a warp, would."
+        else "Nothing orders the two. A __syncthreads() between them would, within a warp a __syncwarp();\n"
+        "  a lock or a flag does so only with __threadfence() before the atomic that passes it on."
     )
     return f"{_place(scene, said)} is used by two threads at once\n{text}\n  {remedy}"
 
@@ -226,7 +227,9 @@ def _lines(scene: Scene, said: Said) -> tuple[int | None, int | None]:
     if "groups" in said:
         return next((group["line"] for group in said["groups"] if group["line"]), None), None
     if "codes" in said:
-        return _first_of_loop(scene, [line for code in said["codes"] if (line := scene.lines.get(code))]), None
+        return _first_of_loop(
+            scene, said["lines"] + [line for code in said["codes"] if (line := scene.lines.get(code))]
+        ), None
     return scene.line(said), None
 
 

@@ -1,5 +1,6 @@
 #include "access.h"
 
+#include "faults.h"
 #include "memory.h"
 #include "report.h"
 #include "scheduler.h"
@@ -66,6 +67,7 @@ static inline void check_in_region(Region& region, const Access& access, bool mu
 static inline __attribute__((always_inline)) void check(const Access& access, bool must_align = true) {
     if (access.address - (uintptr_t)current->stack < stack_bytes) return;  // a local variable
     finish_pending_write();
+    if (__builtin_expect(is_time_over, false)) note_call(access.code, 0);
     have_room_in_log();
     Region* region = region_near(access.address);
     bool inside = region && access.address >= region->low && access.address + access.size <= region->high;

@@ -75,6 +75,26 @@ static const int n_looks = 100;
 static const int looks_every_us = 1000;
 static std::set<uint32_t> seen_codes;
 
+bool is_time_over = false;
+
+// An array, for the last look may come in the middle of a note.
+struct NotedCall {
+    uint32_t code;
+    int line;
+};
+static const int max_noted = 256;
+static NotedCall noted[max_noted];
+static int n_noted = 0;
+
+void note_call(uint32_t code, int line) {
+    for (int i = 0; i < n_noted; ++i) {
+        if (noted[i].code == code && noted[i].line == line) return;
+    }
+    if (n_noted == max_noted) return;
+    noted[n_noted] = {code, line};
+    ++n_noted;
+}
+
 static void set_timer(double seconds) {
     itimerval timer{};
     timer.it_value.tv_sec = (time_t)seconds;
@@ -92,6 +112,7 @@ static const Thread& first_unfinished() {
 
 static void on_time_limit(int, siginfo_t*, void* context) {
     static int looks = 0;
+    is_time_over = true;
     if (current) {
         if (uint32_t code = code_of(context)) seen_codes.insert(code);
     }
@@ -99,10 +120,14 @@ static void on_time_limit(int, siginfo_t*, void* context) {
         set_timer(1e-6 * looks_every_us);
         return;
     }
-    Json codes = Json::array();
-    for (uint32_t code : seen_codes) codes.append((long long)code);
+    Json codes = Json::array(), lines = Json::array();
+    for (int i = 0; i < n_noted; ++i)
+        noted[i].code ? codes.append((long long)noted[i].code) : lines.append((long long)noted[i].line);
+    if (!n_noted) {
+        for (uint32_t code : seen_codes) codes.append((long long)code);
+    }
     Json body = current ? where(first_unfinished()) : Json::object();
-    body.raw("codes", codes.str());
+    body.raw("codes", codes.str()).raw("lines", lines.str());
     report_fault("time_limit", 0, 0, body);
     finish_launch("time_limit");
 }
