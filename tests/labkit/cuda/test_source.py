@@ -1,8 +1,12 @@
 """What is read off a kernel's source: kernels, parameters, shared arrays, and what is outside."""
 
+import time
+
 import pytest
 from labkit.cuda.errors import CompileError
 from labkit.cuda.source import for_the_cpu, kernels_of, quote, refuse_what_is_outside, shared_arrays_of
+
+MOMENT_S = 0.25  # a few ms are needed; patterns that try every division of a name need hours
 
 
 def test_kernels_are_found_with_their_parameters() -> None:
@@ -56,6 +60,32 @@ def test_dynamic_shared_memory_becomes_a_pointer_on_the_same_line() -> None:
     rewritten = for_the_cpu(code)
     assert rewritten.count("\n") == code.count("\n")
     assert "unsigned char* const raw = (unsigned char*)" in rewritten
+
+
+def test_rewriting_ends_no_comment_and_moves_no_line() -> None:
+    in_a_comment = "extern __align__(16 /* ) __shared__ float a[]; hidden // */ ) __shared__ float b[];"
+    assert for_the_cpu(in_a_comment) == in_a_comment
+    lines = for_the_cpu("#define X extern\n__shared__ float a[]; int b;").split("\n")
+    assert lines[1] == " int b;"
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        f"__shared__ unsigned long {'n' * 60}<f> x;",
+        f"__shared__ float {'n' * 60} = 0;",
+        f"__shared__ float {'n' * 60}{{}};",
+        f"__shared__ {'long ' * 2000}= 0;",
+        f"extern __shared__ float{' ' * 20_000}= 0;",
+        f"extern __shared__ {'long ' * 2000}= 0;",
+    ],
+    ids=lambda text: f"{text[:22]}{text[-5:]}",
+)
+def test_a_long_declaration_is_read_at_once(declaration: str) -> None:
+    start = time.process_time()
+    assert not shared_arrays_of(declaration)
+    assert for_the_cpu(declaration) == declaration
+    assert time.process_time() - start < MOMENT_S
 
 
 def test_shared_arrays_are_read_with_type_and_extents() -> None:

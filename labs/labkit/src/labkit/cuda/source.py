@@ -8,9 +8,13 @@ from labkit.cuda.errors import CompileError
 _COMMENT = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""", re.S)
 _QUALIFIER = r"(?:__launch_bounds__\s*\([^)]*\)\s*|static\s+|inline\s+)*"
 _KERNEL = re.compile(rf"__global__\s+{_QUALIFIER}void\s+{_QUALIFIER}(\w+)\s*\(([^)]*)\)\s*\{{", re.S)
-_ALIGN = r"(?:__align__\s*\([^)]*\)\s*|alignas\s*\([^)]*\)\s*)?"
-_DYNAMIC_SHARED = re.compile(rf"\bextern\s+{_ALIGN}__shared__\s+{_ALIGN}([\w:\s]+?)\s+{_ALIGN}(\w+)\s*\[\s*\]\s*;")
-_SHARED = re.compile(rf"__shared__\s+{_ALIGN}([\w\s]+?)\s+((?:\w+\s*(?:\[[^\]]*\]\s*)*,?\s*)+);")
+_ALIGN = r"(?:(?:__align__|alignas)\s*\([^)/\\\"'#]*\)\s*)?"
+# Neither pattern can match one text in two ways, or begin or end a comment: a declaration is read in one pass.
+_DYNAMIC_SHARED = re.compile(
+    rf"\bextern\s+{_ALIGN}__shared__\s+{_ALIGN}([\w:]+(?:\s+[\w:]+)*?)\s+{_ALIGN}(\w+)\s*\[\s*\]\s*;"
+)
+_DECLARATOR = r"\w+\s*(?:\[[^\]]*\]\s*)*"
+_SHARED = re.compile(rf"\b__shared__\s+{_ALIGN}((?:\w+\s+(?=\w))++)({_DECLARATOR}(?:,\s*{_DECLARATOR})*);")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]*)[>"]', re.M)
 
 INCLUDES = frozenset({"cuda_fp16.h", "cuda_bf16.h"})
@@ -78,7 +82,7 @@ def refuse_what_is_outside(code: str) -> None:
 
 def for_the_cpu(code: str) -> str:
     """Rewrite `extern __shared__ T name[];`, which C++ has no word for, as a pointer to where that memory is."""
-    return _DYNAMIC_SHARED.sub(r"\1* const \2 = (\1*)LABKIT_DYNAMIC_SHARED;", code)
+    return _DYNAMIC_SHARED.sub(_as_a_pointer, code)
 
 
 def shared_arrays_of(code: str) -> dict[str, SharedArray]:
@@ -101,6 +105,12 @@ def quote(code: str, line: int | None) -> str:
     if line is None or not 1 <= line <= len(lines):
         return "  at a line that the compiler does not name"
     return f"  line {line}: {lines[line - 1].strip()}"
+
+
+def _as_a_pointer(found: re.Match[str]) -> str:
+    """Keep the lines: a directive or a comment before them must not grow."""
+    kind = " ".join(found[1].split())
+    return f"{kind}* const {found[2]} = ({kind}*)LABKIT_DYNAMIC_SHARED;" + "\n" * found[0].count("\n")
 
 
 def _parameter_names(parameters: str) -> tuple[str, ...]:
