@@ -39,6 +39,9 @@ CLEAR = 1.03
 FEWEST, N_DRAWN = 3, 400
 """Different answers asked for at least, and tensors drawn at most to find the questions; one in ten needs over 30."""
 
+LITTLE = 1 / 256
+"""How far below the bits of a candidate a budget may be that still leaves it out."""
+
 LARGEST_TIE = 4
 """Candidates that may be equally good by the student's own parts: an error that is always 0 tells none of them."""
 
@@ -80,6 +83,7 @@ MISTAKES: dict[str, Callable[[Table, float], list[str]]] = {
     "most bits": lambda table, budget: table.with_bits(table.bits[table.bits <= budget].max()),
     "no budget": lambda table, budget: table.best(table.bits > 0),
     "below": lambda table, budget: table.best(table.bits < budget),
+    "slack": lambda table, budget: table.best(table.bits <= budget + 2 * LITTLE),
     "whole bits": lambda table, budget: table.best(np.floor(table.bits) <= budget),
 }
 """What is chosen by mistake: by another measure, or among other candidates."""
@@ -94,7 +98,7 @@ MISTAKES: dict[str, Callable[[Table, float], list[str]]] = {
 )
 def the_smallest_error_in_the_budget_wins(student: Any, cases: Any) -> None:
     """Of the candidates within the budget, the one with the smallest mean channel error is chosen."""
-    wrong = {"product", "most bits", "no budget", "whole bits"}
+    wrong = {"product", "most bits", "no budget", "whole bits", "slack"}
     _expect_choices(student, cases, _between_the_bits, wrong, set(MISTAKES) - wrong)
 
 
@@ -200,9 +204,10 @@ def _expect_choice(student: Any, x: np.ndarray, budget: float, table: Table) -> 
 
 
 def _between_the_bits(table: Table) -> list[float]:
-    """Return budgets between the bits of two candidates, where the best one is clear."""
+    """Return budgets between the bits of two candidates, and a little below the larger, where the best one is clear."""
     bits = np.unique(table.bits)
-    return [float(budget) for budget in (bits[1:] + bits[:-1]) / 2 if _is_clear(table, budget)]
+    budgets = np.concatenate([(bits[1:] + bits[:-1]) / 2, bits[1:][np.diff(bits) > LITTLE] - LITTLE])
+    return [float(budget) for budget in budgets if _is_clear(table, budget)]
 
 
 def _at_the_bits(table: Table) -> list[float]:
