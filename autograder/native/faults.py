@@ -74,14 +74,14 @@ def of_compilation(error: Mapping[str, Any], source: str) -> NativeFault:
     Raises
     ------
     SandboxError
-        If the machine cannot compile.
+        If the machine cannot compile. What the compiler made of this one text is never the machine's failure.
     """
     kind, text = str(error.get("kind")), str(error.get("text"))
-    if kind in STATUSES and kind != "out_of_memory":
+    if kind in ("runner", "time_limit"):  # the runner was there a moment ago, and no launch was asked for
         raise SandboxError(f"kernels: expected the compiler's verdict, got: {text}")
     _require_machine(kind, text)
-    if kind == "out_of_memory":
-        return of_end(kind, "", "the compiler")
+    if kind in STATUSES:  # a source did this: the same sandbox has just built the runner without one
+        return of_end(STATUSES[kind], text, "the compiler")
     return NativeFault("failed", [f"compiler {line}" for line in text.splitlines()[:MAX_LINES] if line.strip()])
 
 

@@ -288,6 +288,12 @@ def test_a_bomb_for_the_compiler_costs_its_student_alone(native, monkeypatch, so
     assert outcome(native, source)[0] in {"failed", "timed_out", "out_of_memory"}
 
 
+def test_words_of_the_compiler_that_are_no_text_are_the_students(native):
+    status, text = outcome(native, kernel(RIGHT, 'static_assert(sizeof(int) == 8, "\\xff\\xfe\\x80 bad");'))
+    assert status == "failed"
+    assert "bad" in text
+
+
 def test_no_compiler_is_no_verdict(native, monkeypatch):
     """A machine without g++ is the machine's failure: nothing is known about the submission."""
     error = {"error": {"kind": "missing_tool", "line": None, "text": "C++ compiler: expected g++, got none"}}

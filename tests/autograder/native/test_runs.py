@@ -5,11 +5,11 @@ import re
 import numpy as np
 import pytest
 
-from autograder.errors import CourseError
+from autograder.errors import CourseError, SandboxError
 from autograder.limits import Limits
 from autograder.native import runs
 from autograder.native.booth import Ended
-from autograder.native.faults import KINDS, STATUSES, NativeFault, of_launch
+from autograder.native.faults import KINDS, STATUSES, NativeFault, of_compilation, of_launch
 from autograder.native.runs import Native
 
 SOURCE = 'extern "C" __global__ void k(float* x) {\n    x[0] = 1;\n}'
@@ -113,6 +113,18 @@ def test_a_line_that_is_none_is_not_quoted(line):
 def test_a_kind_that_is_made_up_is_not_quoted():
     fault = of_launch({"kind": "the secret is 42", "line": None, "text": ""}, SOURCE)
     assert fault.hidden == ["got      a fault"]
+
+
+def test_a_compilation_that_ends_in_an_unforeseen_way_is_the_sources_failure():
+    said = {"kind": "unreadable", "line": None, "text": "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff"}
+    fault = of_compilation(said, SOURCE)
+    assert (fault.status, fault.hidden) == ("crashed", ["got      the compiler ended without a result"])
+
+
+@pytest.mark.parametrize("kind", ["missing_tool", "runner"])
+def test_a_machine_that_cannot_compile_is_no_verdict(kind):
+    with pytest.raises(SandboxError, match="no g\\+\\+"):
+        of_compilation({"kind": kind, "line": None, "text": "no g++"}, SOURCE)
 
 
 @pytest.mark.parametrize("spoil", [lambda x: x[::2], lambda x: x.T], ids=["strided", "transposed"])

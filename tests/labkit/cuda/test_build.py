@@ -142,6 +142,14 @@ def test_nvrtc_goes_first(name: str, fresh_cache: Path) -> None:
     assert caught.value.line == 3
 
 
+def test_a_compiler_that_quotes_bytes_is_quoted(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc, "_library", lambda: None)
+    code = 'static_assert(sizeof(int) == 8, "\\xff\\xfe\\x80 bad");\nextern "C" __global__ void one(int* x) {}'
+    with pytest.raises(cuda.CompileError, match=r"bad") as caught:
+        cuda.RawKernel(code, "one")
+    assert caught.value.line == 1
+
+
 def test_what_runs_here_is_one_sentence() -> None:
     said = cuda.what_runs_here()
     assert said.endswith(".") and said.count(". ") == 0

@@ -75,7 +75,7 @@ def compiler() -> tuple[str, ...]:
     named = os.environ.get(COMPILER_VARIABLE, "g++").split()
     if not shutil.which(named[0]):
         raise MissingToolError(f"C++ compiler: expected {named[0]}, got none on the search path.\n  {INSTALL_COMPILER}")
-    said = subprocess.run([*named, "--version"], capture_output=True, text=True, check=False).stdout
+    said = subprocess.run([*named, "--version"], capture_output=True, errors="replace", check=False).stdout
     if "Free Software Foundation" not in said:
         raise MissingToolError(
             f"C++ compiler: expected GCC, got {said.partition(chr(10))[0] or named[0]!r}.\n"
@@ -150,7 +150,8 @@ def _build_runner(sources: Sequence[Path], made: Path) -> None:
 
 
 def _run(command: Sequence[str | Path]) -> None:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    """Run a compiler; what it quotes of a source may be no text."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, errors="replace", check=False)
     if done.returncode:
         raise CompileError("compile", done.stderr)
 

@@ -36,7 +36,7 @@ def lines_of(library: Path, codes: Iterable[int]) -> dict[int, int | None]:
     if not wanted:
         return {}
     command = ["addr2line", "-a", "-i", "-e", str(library), *(hex(code - 1) for code in wanted)]
-    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    said = subprocess.run(command, capture_output=True, errors="replace", check=False).stdout
     lines: dict[int, int | None] = dict.fromkeys(wanted)
     current = 0
     for text in said.splitlines():
