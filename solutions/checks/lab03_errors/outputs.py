@@ -15,6 +15,7 @@ from labkit.tensors import load_keys, load_queries, load_values
 
 from autograder.checks import Registry
 
+from .caches import one_large, scaled_queries, sink
 from .inputs import (
     NEAR_EDGE,
     RADIUS,
@@ -45,9 +46,6 @@ HALF_CELL_OF_3 = 0.5
 
 CLIPPED = 9.0
 """The end of what code 7 takes under the smallest scale, in units of it."""
-
-TOLD_APART = (0.1, 0.5, 1.0)
-"""ε of the tightness cases: tanh(ε/2) is at most ½ up to ln 3 = 1.099."""
 
 
 @check(
@@ -80,7 +78,7 @@ def values_move_by_their_average_radius(student: Any, cases: Any) -> None:
 def radii_count_by_the_decoded_weights(student: Any, cases: Any) -> None:
     """Each radius counts as much as the weight that the decoded keys give its token."""
     for heavy in (0.25, 4.0):  # the sink's values are smaller than the others', or larger
-        q, keys = _sink(cases, n_tokens=9)
+        q, keys = sink(cases, n_tokens=9)
         values = np.zeros((9, 32), np.float32)
         values[:, peaks(cases, 32)] = 6
         values[0] *= np.float32(heavy)
@@ -183,11 +181,11 @@ def it_is_at_most_the_formula(student: Any, cases: Any) -> None:
         codes[:, at] = 7
         keys = packed(codes, power_scales(cases, (n_tokens, 2)))
         values = packed(plain_codes(cases, (n_tokens, width)), np.full((n_tokens, width // 16), 1.25))  # radii alike
-        q = _scaled_queries(cases, keys, at)
+        q = scaled_queries(cases, keys, at)
         _expect_tight(student, q, keys, values)
         alike = packed(np.tile(keys.codes[:1], (n_tokens, 1)), np.tile(keys.scales[:1], (n_tokens, 1)))
-        q = _scaled_queries(cases, alike, at)
-        _expect_tight(student, q, alike, packed(values.codes * 0, _one_large(cases, values.scales)))
+        q = scaled_queries(cases, alike, at)
+        _expect_tight(student, q, alike, packed(values.codes * 0, one_large(cases, values.scales)))
 
 
 @check(
@@ -278,34 +276,9 @@ def _own_bound(student: Any, q: np.ndarray, keys: QuantisedE2M1, values: Quantis
         return np.asarray(moved * reach.max() + weights @ radii)
 
 
-def _sink(cases: Any, n_tokens: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return a query, and keys that give more than half of the weight to token 0, though little is known of them."""
-    at = peaks(cases, 32)
-    keys = np.zeros((n_tokens, 32), np.float32)
-    keys[0], keys[0, at] = 1.5, 6
-    q = np.full(32, 0.08 * np.log(n_tokens) * np.sqrt(32), np.float32)  # logit 30 · 1.5 · 0.08 · ln(9) = 7.9
-    q[at] = 0
-    return q[None] / np.float32(2), keys
-
-
 def _expect_tight(student: Any, q: np.ndarray, keys: QuantisedE2M1, values: QuantisedE2M1) -> None:
     formula = fp4kv.output_error_bound(q, keys, values)
     _expect(student, student.output_error_bound(q, keys, values), q, keys, values, formula=formula)
-
-
-def _one_large(cases: Any, scales: np.ndarray) -> np.ndarray:
-    """Return scales of which those of one token are larger: its radius counts once, with another token's."""
-    larger = scales.copy()
-    larger[int(cases.rng.integers(len(scales)))] *= 16
-    return larger
-
-
-def _scaled_queries(cases: Any, keys: QuantisedE2M1, at: np.ndarray) -> np.ndarray:
-    """Return one query for each ε in `TOLD_APART`."""
-    q = cases.rng.normal(size=(len(TOLD_APART), 32))
-    q[:, at] = 0
-    bounds = np.sort(fp4kv.logit_error_bound(q, keys), axis=-1)[:, -2:].mean(axis=-1)
-    return np.float32(q * (np.array(TOLD_APART) / bounds)[:, None])
 
 
 def _tell(q: np.ndarray, keys: QuantisedE2M1, values: QuantisedE2M1) -> dict[str, Any]:
