@@ -39,7 +39,7 @@ PLANTED = PROJECT / "solutions" / "planted"
 LABS = sorted(path.stem for path in PLANTED.glob("lab*.py"))
 SECRET = b"a secret of the tests"
 Losses = dict[str, str]
-KERNEL_SEEDS = 3
+KERNEL_SEEDS, KERNELS_JUDGED = 3, 4
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -135,6 +135,17 @@ class Bench:
                 self.said_of_kernels[key] = found, True
             lost |= found
         return lost
+
+    def some_of(self, answers: list[Planted]) -> list[Planted]:
+        """Return all answers to a task, or the right ones and some wrong ones where each is a kernel to be compiled.
+
+        `lost_directly` asks the same checks of every kernel, through the same gate.
+        """
+        if f"{answers[0].task.upper()} = " not in answers[0].source:
+            return answers
+        wrong = [answer for answer in answers if not answer.is_right]
+        some = wrong[:: -(-len(wrong) // KERNELS_JUDGED)]
+        return [*some, *(answer for answer in answers if answer.is_right)]
 
     @cached_property
     def said_of_kernels(self) -> dict[tuple[str, str, int], tuple[Losses, bool]]:

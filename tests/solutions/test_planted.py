@@ -10,10 +10,11 @@ N_SEEDS = 3
 
 @pytest.mark.sandbox
 def test_planted_answers_lose_what_they_say_in_the_judge(bench, planted_to_task):
-    lost = bench.judge_many(planted_to_task)
+    answers = bench.some_of(planted_to_task)
+    lost = bench.judge_many(answers)
     differing = {
         answer.name: (answer.loses, lost[answer.name])
-        for answer in planted_to_task
+        for answer in answers
         if set(lost[answer.name]) != set(answer.loses)
     }
     assert not differing
