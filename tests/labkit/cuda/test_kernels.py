@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import ml_dtypes
@@ -220,3 +221,30 @@ def test_a_shell_script_may_use_it(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[2. 2. 2. 2. 2.]\n", "")
+
+
+TWO_RESULTS = {
+    "frexpf": ("float", "int", "y[i] = frexpf(x[i], second + i);", np.frexp),
+    "frexp": ("double", "int", "y[i] = frexp(x[i], second + i);", np.frexp),
+    "modff": ("float", "float", "y[i] = modff(x[i], second + i);", np.modf),
+    "modf": ("double", "double", "y[i] = modf(x[i], second + i);", np.modf),
+    "sincosf": ("float", "float", "sincosf(x[i], y + i, second + i);", lambda x: (np.sin(x), np.cos(x))),
+    "sincos": ("double", "double", "sincos(x[i], y + i, second + i);", lambda x: (np.sin(x), np.cos(x))),
+}
+TYPES = {"float": np.float32, "double": np.float64, "int": np.int32}
+
+
+@pytest.mark.parametrize(("first", "second", "line", "expected"), TWO_RESULTS.values(), ids=TWO_RESULTS)
+def test_mathematics_with_two_results_writes_where_it_is_seen(
+    first: str, second: str, line: str, expected: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+) -> None:
+    parameters = f"const {first}* x, {first}* y, {second}* second"
+    code = f'extern "C" __global__ void two({parameters}) {{ int i = threadIdx.x; {line} }}'
+    x = np.linspace(-9, 9, 32).astype(TYPES[first])
+    y, z = np.zeros_like(x), np.zeros(x.shape, TYPES[second])
+    kernel = cuda.RawKernel(code, "two")
+    kernel((1,), (32,), (x, y, z))
+    np.testing.assert_allclose(np.stack([y, z]), np.stack(expected(x)), rtol=1e-6, atol=1e-7)
+    assert kernel.report.total("global", "writes").bytes == y.nbytes + z.nbytes
+    with pytest.raises(cuda.KernelError, match=r"writes second\[31\], but second has 31 elements"):
+        kernel((1,), (32,), (x, y, z[:31].copy()))

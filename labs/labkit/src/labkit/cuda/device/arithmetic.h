@@ -24,9 +24,6 @@ float ldexpf(float, int) noexcept;
 double ldexp(double, int) noexcept;
 float scalbnf(float, int) noexcept;
 double scalbn(double, int) noexcept;
-float frexpf(float, int*) noexcept;
-double frexp(double, int*) noexcept;
-float modff(float, float*) noexcept;
 int ilogbf(float) noexcept;
 long lrintf(float) noexcept;
 long lroundf(float) noexcept;
@@ -55,7 +52,20 @@ inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline float rsqrt(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 inline float fdividef(float x, float y) { return x / y; }
+
+// The C library writes to a variable of ours, so that the write through the kernel's pointer is seen.
+#define LABKIT_TWO_RESULTS(name, T, Second)                     \
+    inline T labkit_##name(T x, Second* second) {               \
+        Second found;                                           \
+        const T first = __builtin_##name(x, &found);            \
+        *second = found;                                        \
+        return first;                                           \
+    }
+LABKIT_TWO_RESULTS(frexp, double, int) LABKIT_TWO_RESULTS(frexpf, float, int)
+LABKIT_TWO_RESULTS(modf, double, double) LABKIT_TWO_RESULTS(modff, float, float)
+#undef LABKIT_TWO_RESULTS
 inline void sincosf(float x, float* sine, float* cosine) { *sine = sinf(x); *cosine = cosf(x); }
+inline void sincos(double x, double* sine, double* cosine) { *sine = sin(x); *cosine = cos(x); }
 
 #define LABKIT_MIN_MAX(T)                                \
     inline T max(T a, T b) { return a < b ? b : a; }     \

@@ -30,6 +30,18 @@ uint3 labkit_grid_shape() __attribute__((const));
 #define warpSize 32
 #define printf labkit_print
 
+// A kernel that declares one of these itself must not reach the C library's, whose accesses nobody checks: the names
+// that a source writes are ours, those that the compiler calls for a copy of its own stay.
+#define memcpy labkit_memcpy
+#define memmove labkit_memmove
+#define memset labkit_memset
+#define frexp labkit_frexp
+#define frexpf labkit_frexpf
+#define modf labkit_modf
+#define modff labkit_modff
+#define sincos labkit_sincos
+#define sincosf labkit_sincosf
+
 // Fixed sizes go to the compiler, which turns most of them into one load and one store; those are checked as such.
 __forceinline__ void* memcpy(void* to, const void* from, size_t bytes) {
     if (__builtin_constant_p(bytes) && bytes <= 16) return __builtin_memcpy(to, from, bytes);
