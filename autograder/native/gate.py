@@ -7,13 +7,17 @@ come the compiled object's symbols (`library`) and the sandbox.
 """
 
 import re
-from collections.abc import Sequence
-from itertools import pairwise, takewhile
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, pairwise, takewhile
 
 from autograder.native.names import NO_MACRO, REFUSED, RUNNER_NAME, is_allowed, is_of_the_runtime, is_reserved
 from autograder.native.tokens import Refused, Token, lines_of
 
 HEADERS = {"cuda_fp16.h", "cuda_bf16.h"}
+INCLUDES = [
+    *([f'"{header}"'] for header in HEADERS),
+    *(["<", *header.partition(".")[:2], "h", ">"] for header in HEADERS),
+]
 ATTRIBUTES = {"maybe_unused", "nodiscard", "fallthrough"}
 DIRECTIVES = {"include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "error", "pragma"}
 AFTER_EXTERN_C = {
@@ -69,7 +73,7 @@ def _admit_directive(line: Sequence[Token], defined: set[str]) -> None:
         raise Refused(line[0].line, f"#{word} is not among the directives of a graded kernel")
     if word == "error" and (stub := STUB.fullmatch("".join(token.text for token in line[2:]))):
         raise NotAttempted(line[0].line, stub[1])
-    if word == "include" and "".join(token.text for token in line[2:]).strip('<>"') not in HEADERS:
+    if word == "include" and [token.text for token in line[2:]] not in INCLUDES:  # as they stand: no macro's name
         raise Refused(line[0].line, f"#include: expected one of {', '.join(sorted(HEADERS))}")
     if word == "pragma" and (len(line) < 3 or line[2].text != "unroll" or len(line) > 6):
         raise Refused(line[0].line, "#pragma: expected `#pragma unroll`, and nothing else")
@@ -84,6 +88,8 @@ def _admit_macro(line: Sequence[Token], defined: set[str]) -> None:
     name = line[2].text if len(line) > 2 else ""
     if name in NO_MACRO or is_reserved(name) or is_of_the_runtime(name):
         raise Refused(line[0].line, f"#define: expected a name of your own, got {name}")
+    if any(token.text == "extern" for token in line):
+        raise Refused(line[0].line, "#define: expected no extern: write it where it holds")
     if any(token.text == "##" for token in line):
         raise Refused(line[0].line, "#define: expected no ##, which makes names that cannot be read here")
     if any(token.text == "[" == after.text for token, after in pairwise(line)):
@@ -115,6 +121,8 @@ def _admit_code(code: Sequence[Token]) -> None:
             raise Refused(token.line, "goto: expected a label")
         if token.text == "extern":
             _admit_extern(token, second, third)
+    for declaration in _with_c_linkage(code):
+        _admit_declaration(declaration)
     _admit_printf(code)
 
 
@@ -123,6 +131,58 @@ def _admit_extern(token: Token, second: Token, third: Token) -> None:
     is_own = third.text in AFTER_EXTERN_C if second.text == '"C"' else second.text in AFTER_EXTERN
     if not is_own:
         raise Refused(token.line, 'extern: expected `extern "C" __global__ …` or `extern __shared__ …`')
+
+
+def _with_c_linkage(code: Sequence[Token]) -> Iterator[list[Token]]:
+    """Yield each declaration behind `extern "C"`, or inside of its braces, up to its `;` or the `{` of its body."""
+    tokens = iter(code)
+    for token in tokens:
+        if token.text != "extern" or [word.text for word in islice(tokens, 1)] != ['"C"']:
+            continue
+        first = list(islice(tokens, 1))
+        is_block = [word.text for word in first] == ["{"]
+        yield from _declarations(tokens) if is_block else islice(_declarations(chain(first, tokens)), 1)
+
+
+def _declarations(tokens: Iterator[Token]) -> Iterator[list[Token]]:
+    """Yield declarations until a brace closes what was open before; what a namespace holds counts as outside of it."""
+    head: list[Token] = []
+    opened, brackets = 0, 0
+    for token in tokens:
+        brackets += (token.text in ("(", "[")) - (token.text in (")", "]"))
+        if brackets or token.text not in ("{", "}", ";"):
+            head.append(token)
+            continue
+        if token.text == "}":
+            opened -= 1
+        elif token.text == "{" and any(word.text in ("namespace", "extern") for word in head):
+            opened += 1
+        else:
+            if head:
+                yield [*head, token]
+            if token.text == "{":
+                _pass_body(tokens)
+        if opened < 0:
+            return
+        head = []
+
+
+def _pass_body(tokens: Iterator[Token]) -> None:
+    depth = 1
+    while depth and (token := next(tokens, None)):
+        depth += (token.text == "{") - (token.text == "}")
+
+
+def _admit_declaration(declaration: Sequence[Token]) -> None:
+    """A name with C's linkage is a kernel's or a function's of the source: others would be the C library's."""
+    depth = 0
+    for token in declaration:
+        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
+        if token.kind == "name" and not depth and is_of_the_runtime(token.text):
+            raise Refused(token.line, f"{token.text} is the name of a function of the runtime: choose another")
+    last, words = declaration[-1], {token.text for token in declaration}
+    if last.text == ";" and "(" in words and "__global__" not in words:
+        raise Refused(declaration[0].line, 'extern "C": expected a kernel, or a function with its body')
 
 
 def _admit_printf(code: Sequence[Token]) -> None:

@@ -82,6 +82,7 @@ def test_an_honest_fault_is_named_by_kind_and_line(native):
     assert "y[64], but y has 64 elements" in "\n".join(fault.value.revealed)
 
 
+C = 'extern "C" {{ {0} }}'
 AT_THE_GATE = {
     "assembler": kernel('asm volatile("syscall");' + RIGHT),
     "file of the host": kernel(RIGHT, '#include "/etc/passwd"'),
@@ -91,6 +92,10 @@ AT_THE_GATE = {
     "redefined barrier": kernel(RIGHT, "#define __syncthreads()"),
     "redefined threadIdx": kernel(RIGHT, "#define threadIdx make_uint3(0, 0, 0)"),
     "another file's lines": kernel(RIGHT, '#line 1 "check.py"'),
+    "the environment": kernel(RIGHT, C.format("extern char** environ;")),
+    "the C library": kernel(RIGHT, C.format("void* memmove(void*, const void*, size_t);")),
+    "a function called memset": kernel("memset(y);", C.format("__device__ void memset(float* x) { *x = 1; }")),
+    "code in what looks like a header": kernel(RIGHT, '#define cuda_fp16 "/etc/passwd"\n#include cuda_fp16.h'),
     "the checker's function": kernel(RIGHT, 'extern "C" __device__ void __tsan_write4(void*) {}'),
 }
 
@@ -102,7 +107,6 @@ def test_the_gate_refuses_before_anything_is_compiled(native, monkeypatch, sourc
     assert status == "failed" and text.startswith("refused")
 
 
-C = 'extern "C" {{ {0} }}'
 AT_THE_LIBRARY = {
     "system call by name": (kernel("syscall(1, 1, x, 4);" + RIGHT, C.format("long syscall(long, ...);")), "syscall"),
     "end of the process": (kernel("_exit(0);", C.format("void _exit(int);")), "_exit"),
@@ -124,17 +128,30 @@ AT_THE_LIBRARY = {
         'extern "C" __global__ void expf(const float* x, float* y, int n) {}' + kernel(RIGHT),
         "expf",
     ),
-    "a function called memset": (
-        kernel("memset(y);", C.format("__device__ __noinline__ void memset(float* x) { *x = 1; }")),
-        "memset",
+    "the C library's copy": (
+        kernel("memmove(y, x, 4);", C.format("void* memmove(void*, const void*, size_t);")),
+        "memmove",
+    ),
+    "the C library's copy in a namespace": (
+        kernel("q::memcpy(y, x, n * 4);", f"namespace q {{ {C.format('void* memcpy(void*, const void*, size_t);')} }}"),
+        "memcpy",
+    ),
+    "mathematics that writes": (
+        kernel("y[0] = q::frexpf(x[1], (int*)y);", f"namespace q {{ {C.format('float frexpf(float, int*);')} }}"),
+        "frexpf",
+    ),
+    "mathematics that writes twice": (
+        kernel("q::sincosf(x[1], y, y);", f"namespace q {{ {C.format('void sincosf(float, float*, float*);')} }}"),
+        "sincosf",
     ),
     "a thread's own variable": (kernel("static thread_local int t; t += i; y[i] = t;"), "TLS"),
-    "the runner's environment": (kernel(RIGHT, C.format("extern char** environ;")), "extern"),
+    "the runner's environment": (kernel("y[i] = !environ;", C.format("extern char** environ;")), "environ"),
 }
 
 
 @pytest.mark.parametrize(("source", "word"), AT_THE_LIBRARY.values(), ids=AT_THE_LIBRARY)
 def test_the_library_is_refused_before_it_is_loaded(native, monkeypatch, source, word):
+    monkeypatch.setattr(runs, "admit", lambda source: None)
     ask = runs.ask
     monkeypatch.setattr(
         runs, "ask", lambda asked, *rest: ask(asked, *rest) if asked["op"] == "compile" else pytest.fail("it was run")
@@ -142,6 +159,15 @@ def test_the_library_is_refused_before_it_is_loaded(native, monkeypatch, source,
     status, text = outcome(native, source)
     assert status == "failed"
     assert word in text
+
+
+def test_what_the_gate_reads_as_a_comment_is_not_compiled(native):
+    """A declaration of dynamic shared memory is rewritten for the CPU, and must not lose where a comment begins."""
+    hidden = "static_assert(sizeof(int) == 8);"
+    before = f"extern __align__(16 /* ) __shared__ float a[]; {hidden}\n // */ ) __shared__ float b[];"
+    status, text = outcome(native, kernel(RIGHT, before))
+    assert status == "failed"
+    assert "assertion failed" not in text
 
 
 def test_a_constructor_is_seen_in_the_library_too(native, monkeypatch):

@@ -42,6 +42,9 @@ REFUSED = {
     "include by a macro": (BEFORE.format("#define H <unistd.h>\n#include H"), 2, "#include: expected one of"),
     "include, spliced": (BEFORE.format("#inc\\\nlude <unistd.h>"), 1, "#include: expected one of"),
     "include, digraph": (BEFORE.format("%:include <unistd.h>"), 1, "%: is another spelling"),
+    "include by a macro that looks like a header": (
+        BEFORE.format('#define cuda_fp16 "/etc/passwd"\n#include cuda_fp16.h'), 2, "#include: expected one of"),
+    "include of two": (BEFORE.format('#include "cuda_fp16.h" "x"'), 1, "#include: expected one of"),
     "include_next": (BEFORE.format("#include_next <stdio.h>"), 1, "#include_next is not among"),
     "import": (BEFORE.format('#import "/etc/passwd"'), 1, "#import is not among"),
     "embed": (BEFORE.format('#embed "/etc/passwd"'), 1, "#embed is not among"),
@@ -63,6 +66,22 @@ REFUSED = {
     "main": (BEFORE.format("int main() { return 0; }"), 1, "main: a kernel's source has no program"),
     "libc": (BEFORE.format('extern "C" long syscall(long, ...);'), 1, "extern: expected"),
     "foreign variable": (BEFORE.format("extern char** environ;"), 1, "extern: expected"),
+    "copy of libc's": (
+        BEFORE.format('extern "C" __device__ void* memmove(void*, const void*, size_t);'), 1, "memmove is the name"),
+    "copy of libc's in a namespace": (
+        BEFORE.format('namespace q {\nextern "C" __device__ void* memcpy(void*, const void*, size_t); }'), 2,
+        "memcpy is the name"),
+    "copy of libc's in a block": (
+        BEFORE.format('typedef void* F(void*);\nextern "C" { namespace q {\nF memset; } }'), 3, "memset is the name"),
+    "copy of libc's behind a body": (
+        BEFORE.format('extern "C" { __device__ void f() { if (1) {} }\nvoid* memcpy(void*); }'), 2, "memcpy is the"),
+    "copy of libc's, defined": (BEFORE.format('extern "C" __device__ void memset(float*) {}'), 1, "memset is the name"),
+    "mathematics that writes": (
+        BEFORE.format('extern "C" __device__ double modf(double, double*);'), 1, "modf is the name"),
+    "function without a body": (BEFORE.format('extern "C" __device__ int f(int);'), 1, "a function with its body"),
+    "functions without a body": (
+        BEFORE.format('extern "C" { __global__ void f() {}\nextern "C" {} int g(int); }'), 2, "with its body"),
+    "linkage in a macro": (BEFORE.format('#define C extern "C"\nC int f(int);'), 1, "expected no extern"),
     "computed goto": (KERNEL.format("goto *(void*)x;"), 1, "goto: expected a label"),
     "counting printf": (KERNEL.format('printf("%d%n", n, (int*)x);'), 1, "printf: expected a format"),
     "counting printf in parts": (KERNEL.format('printf("%" "hhn", x);'), 1, "printf: expected a format"),
@@ -96,6 +115,9 @@ ADMITTED = {
     "printf": KERNEL.format('printf("%d of %5.2f, %% and %s\\n", n, x[0], "name");'),
     "dynamic shared memory": KERNEL.format("extern __shared__ __align__(16) float tile[]; tile[0] = n;"),
     "block of extern": 'extern "C" { __global__ void k(float* x) { x[0] = 1; } }',
+    "kernel that is declared first": 'extern "C" { __global__ void k(float* exp, int round); int t[2] = {1, 2}; }',
+    "function with a body": 'extern "C" __device__ float f(float log) { return expf(log); }',
+    "headers in quotes": '#include "cuda_fp16.h"',
     "attribute of C++": KERNEL.format("[[maybe_unused]] int a = n;"),
     "lambda": KERNEL.format("auto f = [&](int i) { return i; }; x[f(0)] = 1;"),
     "headers": "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n__half h; __nv_bfloat16 b;",
