@@ -10,7 +10,16 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, pairwise, takewhile
 
-from autograder.native.names import NO_MACRO, REFUSED, RUNNER_NAME, is_allowed, is_of_the_runtime, is_reserved
+from autograder.native.names import (
+    CONDITIONS,
+    MEANT,
+    NO_MACRO,
+    REFUSED,
+    RUNNER_NAME,
+    is_allowed,
+    is_of_the_runtime,
+    is_reserved,
+)
 from autograder.native.tokens import Refused, Token, lines_of
 
 HEADERS = {"cuda_fp16.h", "cuda_bf16.h"}
@@ -77,10 +86,21 @@ def _admit_directive(line: Sequence[Token], defined: set[str]) -> None:
         raise Refused(line[0].line, f"#include: expected one of {', '.join(sorted(HEADERS))}")
     if word == "pragma" and (len(line) < 3 or line[2].text != "unroll" or len(line) > 6):
         raise Refused(line[0].line, "#pragma: expected `#pragma unroll`, and nothing else")
+    if word in ("if", "ifdef", "ifndef", "elif"):
+        _admit_condition(line)
     if word == "define":
         _admit_macro(line, defined)
     if word == "undef" and (len(line) < 3 or line[2].text not in defined):
         raise Refused(line[0].line, "#undef: expected a macro of this source")
+
+
+def _admit_condition(line: Sequence[Token]) -> None:
+    """Two compilers read a source, and both must read the same: what only one of them has is asked for by none."""
+    for token in line[2:]:
+        name = token.text
+        is_meant = name in MEANT or is_of_the_runtime(name) or is_allowed(name)
+        if is_meant and name not in CONDITIONS:
+            raise Refused(token.line, f"#{line[1].text}: expected macros of your own, got {name}")
 
 
 def _admit_macro(line: Sequence[Token], defined: set[str]) -> None:

@@ -32,6 +32,7 @@ _HALF_NAMES = re.compile(
     )""",
     re.VERBOSE,
 )
+CONDITIONS = frozenset({"defined", "__CUDA_ARCH__", "__CUDACC__", "__LINE__"})
 RESERVED_ALLOWED = frozenset(_CUDA_NAMES.split())
 
 REFUSED = {
@@ -56,7 +57,8 @@ _MEANT = """
     threadIdx blockIdx blockDim gridDim warpSize printf assert memcpy memset clock clock64
     arguments enter signature_of Signature visibility defined final override
 """
-NO_MACRO = KEYWORDS | frozenset(_MEANT.split())
+MEANT = frozenset(_MEANT.split())
+NO_MACRO = KEYWORDS | MEANT
 
 _UNARY = """exp exp2 expm1 exp10 log log2 log10 log1p sqrt cbrt sin cos tan asin acos atan sinh cosh tanh erf erfc floor
     ceil trunc round rint nearbyint fabs"""

@@ -53,6 +53,10 @@ REFUSED = {
     "line marker": (BEFORE.format('# 7 "secret.py"'), 1, "#7 is not among"),
     "threadIdx": (BEFORE.format("#define threadIdx blockIdx"), 1, "expected a name of your own"),
     "barrier": (BEFORE.format("#define __syncthreads()"), 1, "expected a name of your own"),
+    "asking which compiler reads": (BEFORE.format("#ifdef threadIdx\n#endif"), 1, "#ifdef: expected macros of"),
+    "asking for a function": (BEFORE.format("#if 1 && defined(memcpy)\n#endif"), 1, "#if: expected macros of your own"),
+    "asking for a keyword of CUDA": (
+        BEFORE.format("#if 0\n#elif defined(__shared__)\n#endif"), 2, "#elif: expected macros of your own"),
     "undefine": (BEFORE.format("#undef threadIdx"), 1, "#undef: expected a macro of this source"),
     "keyword": (BEFORE.format("#define float double"), 1, "expected a name of your own"),
     "text after the kernel": (BEFORE.format("#define arguments (forge(), arguments)"), 1, "a name of your own"),
@@ -109,6 +113,7 @@ ADMITTED = {
     "strings": 'const char* s = "asm(\\"nop\\") #include <x> [[a]]";',
     "pragma unroll": KERNEL.format("\n#pragma unroll\nfor (;;) {}\n#pragma unroll 4\nfor (;;) {}\n"),
     "macros": "#define TILE 32\n#define SQUARE(a) ((a) * (a))\n#undef TILE\n#ifdef TILE\n#endif",
+    "conditions": "#ifndef TILE\n#define TILE 32\n#endif\n#if TILE > 16 && defined(__CUDA_ARCH__) && !0\n#endif",
     "macro over two lines": "#define SUM(a, b) \\\n    ((a) + (b))",
     "separators": "int x = 1'000'000; float y = 0x1.8p-3f, z = .5f, w = 1e-3f;",
     "global name": "template <class T> struct S {}; S<::S<int>> s;",
