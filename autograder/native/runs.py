@@ -30,6 +30,7 @@ OPEN_ORDERS = (0, 1)  # natural and reversed
 SECTOR_BYTES = 32  # as labkit.cuda.traffic counts them
 SPACES, VERBS = ("global", "shared"), ("reads", "writes", "updates")
 COUNTS = ("thread_accesses", "warp_accesses", "bytes", "sectors", "bank_conflicts", "partial")
+MOST_COUNTED = 1 << 53  # decades of accesses
 
 Launch = tuple[Any, ...]  # (kernel, grid, block, arguments, shared_mem), as `labkit.launches` plans it
 
@@ -224,5 +225,12 @@ def _traffic(lines: Sequence[Mapping[str, Any]]) -> Traffic:
     sums = {(space, verb): dict.fromkeys(COUNTS, 0) for space in SPACES for verb in VERBS}
     for line in lines:
         for name in COUNTS:
-            sums[line["space"], line["verb"]][name] += int(line["counts"][name])
+            sums[line["space"], line["verb"]][name] += _count(line["counts"][name])
     return Traffic(sums)
+
+
+def _count(said: Any) -> int:
+    """A count that a run of any length can reach; whatever a check bounds from above is no negative number."""
+    if type(said) is not int or not 0 <= said < MOST_COUNTED:
+        raise ValueError
+    return said

@@ -66,6 +66,19 @@ GARBAGE = [
 ]
 
 
+GARBAGE += [
+    {
+        "runs": [
+            {
+                "arrays": [np.zeros(2, np.float32)],
+                "traffic": [[{"space": "global", "verb": "reads", "counts": COUNTS | {"bytes": count}}]],
+            }
+        ]
+    }
+    for count in (-1, 10**400, 1 << 53, 1.0, True, "3", None, np.zeros(2))
+]
+
+
 @pytest.mark.parametrize("answer", GARBAGE, ids=range(len(GARBAGE)))
 def test_a_malformed_answer_is_a_fault_and_no_error_of_ours(answered, answer):
     with pytest.raises(NativeFault) as fault:
