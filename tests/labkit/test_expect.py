@@ -251,3 +251,9 @@ def test_raises_lets_an_unattempted_task_through():
 
     with pytest.raises(Raised):
         expect_raises(ValueError, unattempted, given=[1.0])
+
+
+def test_parts_of_unequal_shape_are_shown_one_by_one():
+    given = (np.float32([1, 2]), np.zeros((3, 40), np.float32), 0.5)
+    assert show_given(given) == "[[1.0, 2.0], an array of float32 with shape (3, 40), 0.5]"
+    assert show_given([[1, 2], [3]]) == "[[1, 2], [3]]"

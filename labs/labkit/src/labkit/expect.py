@@ -165,7 +165,10 @@ def show_given(given: Any, index: tuple[int, ...] | None = None, shape: tuple[in
         return ", ".join(f"{name} = {show_given(value, index, shape)}" for name, value in given.items())
     if not isinstance(given, np.ndarray | list | tuple):
         return show_number(given) if isinstance(given, np.generic) else str(given)
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except ValueError:  # parts of unequal shape
+        return "[" + ", ".join(show_given(part, index, shape) for part in given) + "]"
     if index and array.shape == shape:
         return show_number(array[index])
     if array.size <= WHOLE_INPUT:
