@@ -2,6 +2,46 @@
 # A wrong one is a mistake that a person makes, said in its first line; `loses` lists the checks that it loses while
 # all other tasks are solved. A right one is written differently from the reference and loses none.
 
+# %% wrong="quantise_pack" name="reads_that_nobody_counts" loses="quantise_pack-traffic"
+# Hides its reads in an aggregate that is passed by value, which the CPU run does not count.
+QUANTISE_PACK = (
+    r"""
+__device__ unsigned char encode_e4m3(float x);
+__device__ float decode_e4m3(unsigned char byte);
+__device__ unsigned int encode_e2m1(float x);
+
+#define FULL_WARP 0xffffffffu
+
+struct Numbers { float all[16]; };
+__device__ __noinline__ float one_of(Numbers numbers, int which) { return numbers.all[which]; }
+
+extern "C" __global__ void quantise_pack(const float* x, unsigned char* packed, unsigned char* scales, int n_groups)
+{
+    const int lane = threadIdx.x % 32;
+    const long long n_elements = 16LL * n_groups;
+    const long long n_threads = (long long)gridDim.x * blockDim.x;
+    const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x - lane;
+
+    for (long long start = first; start < n_elements; start += n_threads) {
+        const long long i = start + lane;
+        const float value = i < n_elements ? one_of(*((const Numbers*)x + i / 16), i % 16) : 0.0f;
+
+        float amax = fabsf(value);
+        for (int distance = 8; distance > 0; distance /= 2)
+            amax = fmaxf(amax, __shfl_xor_sync(FULL_WARP, amax, distance));
+
+        const unsigned char scale = encode_e4m3(fmaxf(__fdiv_rn(amax, 6.0f), 0.001953125f));
+        const unsigned int code = encode_e2m1(__fdiv_rn(value, decode_e4m3(scale)));
+        const unsigned int next = __shfl_down_sync(FULL_WARP, code, 1);
+
+        if (i < n_elements && lane % 2 == 0) packed[i / 2] = code | next << 4;
+        if (i < n_elements && lane % 16 == 0) scales[i / 16] = scale;
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
 # %% wrong="quantise_pack" name="half_a_warp_in_the_mask" loses="quantise_pack-runs quantise_pack-nibbles quantise_pack-ties quantise_pack-scales quantise_pack-extremes quantise_pack-ragged quantise_pack-traffic quantise_pack-sectors quantise_pack-large"
 # Names only the first 16 lanes in the mask, and all 32 shuffle.
 QUANTISE_PACK = (

@@ -13,7 +13,7 @@ from labkit.launches import BLOCK, MAX_BLOCKS, plan_dequantise
 
 from autograder.checks import Registry
 
-from .inputs import N_ORDERS, sector_bytes, sorted_pairs
+from .inputs import N_ORDERS, expect_asked, sector_bytes, sorted_pairs
 
 checks = Registry()
 check = checks.check
@@ -123,8 +123,7 @@ def little_more_is_moved_than_must_be(student: Any, cases: Any) -> None:
     packed, scales = _cache(cases, 4 * BLOCK_GROUPS)
     least = dequantise_traffic(2 * packed.size).total
     traffic = _expect(student, cases, (packed, np.full_like(scales, SCALE_ONE)), orders=2).traffic[0]
-    if traffic.global_bytes > TRAFFIC_FACTOR * least:
-        raise Mismatch(f"at most {TRAFFIC_FACTOR} × {least} bytes", f"{traffic.global_bytes} bytes")
+    expect_asked(traffic, least, TRAFFIC_FACTOR, must=least)
     if sector_bytes(traffic) > SECTOR_FACTOR * least:
         raise Mismatch(f"at most {SECTOR_FACTOR} × {least} bytes", f"{sector_bytes(traffic)} in {SECTOR_BYTES}s")
 

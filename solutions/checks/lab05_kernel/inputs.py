@@ -40,6 +40,19 @@ def ordinary_groups(cases: Any, n_groups: int) -> np.ndarray:
     return np.float32(x * scales[:, None] * cases.rng.choice([-1, 1], codes.shape))
 
 
+def expect_asked(traffic: Any, least: int, factor: float, must: int) -> None:
+    """Expect that threads asked for no more than a factor of the least, and for no less than what they must.
+
+    A count is what native code leaves behind, and an aggregate that is passed by value is read uncounted: values that
+    are right with fewer bytes than `must` were counted short.
+    """
+    asked = traffic.global_bytes
+    if asked < must:
+        raise Mismatch(f"at least {must} bytes, which whoever has these values has moved", f"{asked} bytes counted")
+    if asked > factor * least:
+        raise Mismatch(f"at most {factor} × {least} bytes", f"{asked} bytes")
+
+
 def whole_blocks(groups: np.ndarray) -> np.ndarray:
     """Return groups, the first of them again at the end, as many as fill the last block."""
     n_groups = -(-len(groups) // BLOCK_GROUPS) * BLOCK_GROUPS
