@@ -15,7 +15,8 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 USER = 1_999_999_999  # nobody's
 REPRESENTATIVE = (
     "forbidden_calls or no_reference or stays_inside or fork or children or memory or detached or swallows or segfault "
-    "or (harmless and shell) or hog or 50 or restarted or prints_later or equals_everything or leads_to or forged_report"
+    "or (harmless and shell) or hog or 50 or restarted or prints_later or equals_everything or leads_to "
+    "or forged_report"
 )
 
 
