@@ -583,7 +583,7 @@ def seconds_of(work, n_runs=20):
 
 
 if xp is np:
-    print("No GPU here, so no bandwidth is measured; chapter 5 shows what others achieve.")
+    print("No GPU here, so no bandwidth is measured; chapter 5 derives what memory allows.")
 else:
     x = xp.zeros((1 << 20, 64), xp.float32)
     copy = 2 * x.nbytes / seconds_of(lambda: x.copy())
@@ -697,4 +697,4 @@ expect_values(found == "", True, given=f"swapped_nibbles: {found}")
 # Save the notebook, restart the kernel, run all cells, and let `labkit validate lab05_kernel.ipynb` tell you which visible cases pass.
 # What is still wrong says so in its check cell: the input, what was expected, what came, or the runner's message.
 # Then hand in `lab05_kernel.ipynb`, under this name, in the way that your course uses.
-# Chapter 5 of the book has the kernels' pictures, their derivations and times measured on a GPU.
+# Chapter 5 of the book has the derivations, and the traffic of every kernel, counted.
