@@ -50,6 +50,7 @@ labs: .venv/course  ## build the released and the solved notebooks from their so
 bench: .venv/test  ## every measured ratio, both sides in one run
 	python bench/quantise.py
 	OPENBLAS_NUM_THREADS=1 python bench/attention.py
+	python bench/kernels.py
 	python bench/kernels_gpu.py
 	python bench/grading.py
 
