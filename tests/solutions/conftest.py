@@ -6,6 +6,7 @@ answers that we wrote ourselves, so that many seeds are cheap.
 
 import copy
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -39,7 +40,7 @@ PLANTED = PROJECT / "solutions" / "planted"
 LABS = sorted(path.stem for path in PLANTED.glob("lab*.py"))
 SECRET = b"a secret of the tests"
 Losses = dict[str, str]
-KERNEL_SEEDS, KERNELS_JUDGED = 3, 4
+KERNEL_SEEDS, KERNELS_JUDGED, ANSWERS_JUDGED = 3, 4, 6
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -137,14 +138,15 @@ class Bench:
         return lost
 
     def some_of(self, answers: list[Planted]) -> list[Planted]:
-        """Return all answers to a task, or the right ones and some wrong ones where each is a kernel to be compiled.
+        """Return the right answers to a task and so many wrong ones, from first to last, as there is time for.
 
-        `lost_directly` asks the same checks of every kernel, through the same gate.
+        `lost_directly` asks the same checks of every answer, kernels through the same gate. A sandbox is slow: of
+        kernels, which must be compiled there, it sees few, and of other answers few in CI.
         """
-        if f"{answers[0].task.upper()} = " not in answers[0].source:
-            return answers
+        is_kernel = f"{answers[0].task.upper()} = " in answers[0].source
+        most = KERNELS_JUDGED if is_kernel else ANSWERS_JUDGED if os.environ.get("CI") else len(answers)
         wrong = [answer for answer in answers if not answer.is_right]
-        some = wrong[:: -(-len(wrong) // KERNELS_JUDGED)]
+        some = wrong[:: -(-len(wrong) // most)]
         return [*some, *(answer for answer in answers if answer.is_right)]
 
     @cached_property
