@@ -16,6 +16,7 @@ from itertools import islice
 
 import dask
 from distributed import Client, Future, KilledWorker, LocalCluster
+from distributed.gc import disable_gc_diagnosis
 from distributed.security import Security
 
 from autograder.classroom.payload import Payload, pack_task, unpack_graded
@@ -97,6 +98,7 @@ def _client(where: Where, tasks: int) -> Iterator[Client]:
             cluster = stack.enter_context(_local(min(where.workers or _cores(), tasks), scratch))
             client = stack.enter_context(Client(cluster))
             client.register_plugin(IgnoreInterrupts())
+        disable_gc_diagnosis(force=True)  # a Ctrl-C that falls into its callback would be lost
         yield client
 
 

@@ -108,6 +108,6 @@ def known_lab(course: Course, name: str) -> str:
     known = course.lab_names()
     if name in known:
         return name
-    near = get_close_matches(name, known, n=3, cutoff=0.4)
+    near = get_close_matches(name, known, n=1, cutoff=0.4)
     advice = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none yet'}"
     raise UsageError(f"lab: expected a lab of {course.solutions}, got {name!r}; {advice}")
