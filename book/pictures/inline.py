@@ -24,8 +24,22 @@ METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 def show(figure: Figure, alt: str) -> None:
     """Display a figure inline with its alternative text, and close it."""
     figure.set_size_inches(WIDTH_INCHES, figure.get_figheight())
+    fit_legends(figure)
     display({"text/html": f'<div class="course-plot">{themed_svg(figure, alt)}</div>', "text/plain": alt}, raw=True)
     plt.close(figure)
+
+
+def fit_legends(figure: Figure) -> None:
+    """Give a legend above the panels as many columns as fit: a wider one would shrink the figure and its words."""
+    for legend in figure.legends:
+        handles, labels = legend.legend_handles, [text.get_text() for text in legend.get_texts()]
+        legend.remove()
+        for columns in range(len(labels), 0, -1):
+            fitted = figure.legend(handles, labels, loc="outside upper center", ncols=columns)
+            figure.draw_without_rendering()
+            if fitted.get_window_extent().width <= figure.bbox.width or columns == 1:
+                break
+            fitted.remove()
 
 
 def themed_svg(figure: Figure, alt: str) -> str:

@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
+from pictures import inline
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("book")]
 
@@ -119,6 +120,14 @@ def test_pages_name_their_parts_for_screen_readers(built):
         assert len(page.find_all("main")) == 1
         assert page.html["lang"].startswith("en")
         assert page.find("meta", attrs={"name": "viewport"})
+
+
+def test_no_figure_is_drawn_wider_than_its_words_allow(built):
+    """Words of 11 points stay above 10 pixels in a figure of 5.2 inches on 400 pixels, and no wider one."""
+    widest = 72 * (inline.WIDTH_INCHES + 2 * 0.1)  # matplotlib's edge around a tight box
+    for path in html_files(built):
+        for drawn in soup_of(path).select(".course-plot svg"):
+            assert float(drawn["viewbox"].split()[2]) <= widest + 1, (path.name, drawn.title.text[:60])
 
 
 def test_every_page_describes_itself(built):
