@@ -9,7 +9,7 @@ import numpy as np
 from IPython.display import display
 from labkit import formats, plotting
 
-from pictures.inline import themed_svg
+from pictures.inline import WIDTH_INCHES, themed_svg
 
 ALT = (
     "The fifteen values of E2M1 on a number line: 0, ±0.5, ±1, ±1.5, ±2, ±3, ±4 and ±6. "
@@ -45,7 +45,7 @@ def number_line_data() -> dict[str, list[dict[str, Any]]]:
 def still() -> str:
     """Return the number line as a still SVG."""
     plotting.use_course_style()
-    figure, axes = plt.subplots(figsize=(6.4, 1.3))
+    figure, axes = plt.subplots(figsize=(WIDTH_INCHES, 1.3))
     values = [entry["value"] for entry in number_line_data()["grid"]]
     axes.vlines(values, 0, 1, color=plotting.COLOURS["e2m1"])
     axes.set(ylim=(0, 1.6), yticks=[], xticks=[-6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6])
