@@ -223,6 +223,12 @@ def test_a_shell_script_may_use_it(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("[2. 2. 2. 2. 2.]\n", "")
 
 
+def test_a_launch_does_not_load_matplotlib() -> None:
+    script = "import sys\nfrom labkit import cuda\nprint('matplotlib' in sys.modules, cuda.draw_traffic.__name__)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False draw_traffic\n"
+
+
 TWO_RESULTS = {
     "frexpf": ("float", "int", "y[i] = frexpf(x[i], second + i);", np.frexp),
     "frexp": ("double", "int", "y[i] = frexp(x[i], second + i);", np.frexp),

@@ -54,7 +54,7 @@ def test_a_float4_is_one_access_of_16_bytes() -> None:
 
 
 def test_what_is_written_to_a_device_variable_counts() -> None:
-    counts = report_of("static float kept[1024]; kept[i] = x[i]; y[i] = kept[i ^ 1];", block=N)
+    counts = report_of("static float kept[1024]; kept[i] = x[i]; __syncthreads(); y[i] = kept[i ^ 1];", block=N)
     assert counts.total("global", "writes").bytes == 2 * 4 * N
     assert counts.total("global", "reads").bytes == 4 * N
 

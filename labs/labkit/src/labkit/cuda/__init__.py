@@ -12,12 +12,15 @@ not fused, so compare sums of products within a tolerance. Blocks run one after 
 accesses only together with __threadfence(), as CUDA's rules have it; without one the access it guards is called a race.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.cuda.errors import CompileError, CudaError, Fault, KernelError, LaunchError, MissingToolError, RunnerError
 from labkit.cuda.gpu import array_module, asnumpy, what_runs_here
 from labkit.cuda.kernels import RawKernel, RawModule
-from labkit.cuda.traffic import Counts, LineTraffic, TrafficReport, draw_traffic
+from labkit.cuda.traffic import Counts, LineTraffic, TrafficReport
+
+if TYPE_CHECKING:
+    from labkit.cuda.pictures import draw_traffic
 
 __all__ = [
     "CompileError",
@@ -40,3 +43,12 @@ __all__ = [
 
 xp: Any = array_module()
 """CuPy where a GPU works, else NumPy: make a kernel's arrays with it."""
+
+
+def __getattr__(name: str) -> Any:
+    """Load what draws, and Matplotlib with it, when it is asked for."""
+    if name == "draw_traffic":
+        from labkit.cuda.pictures import draw_traffic
+
+        return draw_traffic
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

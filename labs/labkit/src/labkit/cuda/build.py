@@ -42,7 +42,7 @@ _CHECKED = (
     "-fno-sanitize-recover=return,unreachable",
     *("--param=tsan-instrument-func-entry-exit=0", "--param=tsan-distinguish-volatile=1"),
 )
-_RUNNER = ("-std=c++17", "-O2", "-w")
+_RUNNER = ("-std=c++17", "-O3", "-w")
 _SHAPING = tuple(HERE / f"{name}.py" for name in ("build", "places", "source", "symbols"))
 """Modules that shape what is kept: a change of theirs makes it void."""
 

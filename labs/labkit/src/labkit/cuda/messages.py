@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from labkit.cuda.arguments import Arguments
 from labkit.cuda.errors import Fault
-from labkit.cuda.places import element, lines_of, name_of_shared, shared_variable
-from labkit.cuda.source import quote, shared_arrays_of
+from labkit.cuda.places import element, lines_of, name_of_shared, name_of_variable, plain_variable, shared_variable
+from labkit.cuda.source import device_arrays_of, quote, shared_arrays_of
 
 Said = dict[str, Any]
 """One fault as the runner reports it."""
@@ -57,6 +57,8 @@ def _place(scene: Scene, said: Said) -> str:
     """Name the element of an array that a fault is at."""
     if said["space"] == "shared":
         return name_of_shared(scene.library, shared_arrays_of(scene.code), said["offset"])
+    if said["space"] == "variable":
+        return name_of_variable(scene.library, device_arrays_of(scene.code), said["offset"])
     if said["space"] == "dynamic":
         dynamic = next((array for array in shared_arrays_of(scene.code).values() if array.extents == ("",)), None)
         return element(dynamic.name if dynamic else "dynamic shared memory", dynamic, said["bytes"], said["offset"])
@@ -72,7 +74,8 @@ def _extent(scene: Scene, said: Said) -> str:
         return f"{scene.arguments.name(position)} has {array.size} elements of {array.dtype}"
     if said["space"] == "dynamic":
         return f"the launch gives shared_mem={said['bytes']} bytes"
-    variable, _ = shared_variable(scene.library, said["offset"])
+    find = plain_variable if said["space"] == "variable" else shared_variable
+    variable, _ = find(scene.library, said["offset"])
     return f"{variable.name} has {variable.n_bytes} bytes" if variable else f"shared memory has {said['bytes']} bytes"
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labkit.cuda.nvrtc import FILE_NAME
-from labkit.cuda.source import SharedArray
+from labkit.cuda.source import DeclaredArray
 from labkit.cuda.symbols import variables_in
 
 _SIZES = {
@@ -84,7 +84,23 @@ def shared_variable(library: Path, offset: int) -> tuple[Variable | None, int]:
     return variable, address - variable.address
 
 
-def name_of_shared(library: Path, declared: dict[str, SharedArray], offset: int) -> str:
+def plain_variable(library: Path, address: int) -> tuple[Variable | None, int]:
+    """Return the variable, not a shared one, that holds an address of the library, and the byte in it."""
+    for variable in variables(library):
+        if not variable.is_shared and variable.address <= address < variable.address + variable.n_bytes:
+            return variable, address - variable.address
+    return None, address
+
+
+def name_of_variable(library: Path, declared: dict[str, DeclaredArray], address: int) -> str:
+    """Return the element of a `__device__` variable at an address, as the source would write it: `total[2]`."""
+    variable, rest = plain_variable(library, address)
+    if variable is None:
+        return "a variable of the kernel"
+    return element(variable.name, declared.get(variable.name), variable.n_bytes, rest)
+
+
+def name_of_shared(library: Path, declared: dict[str, DeclaredArray], offset: int) -> str:
     """Return the element of shared memory at an offset, as the source would write it: `tile[3][17]`."""
     variable, rest = shared_variable(library, offset)
     if variable is None:
@@ -92,7 +108,7 @@ def name_of_shared(library: Path, declared: dict[str, SharedArray], offset: int)
     return element(variable.name, declared.get(variable.name), variable.n_bytes, rest)
 
 
-def element(name: str, array: SharedArray | None, n_bytes: int, offset: int) -> str:
+def element(name: str, array: DeclaredArray | None, n_bytes: int, offset: int) -> str:
     """Name the element at a byte of an array; the extents of inner axes must be numbers to tell the axes apart."""
     size = size_of(array.type) if array else None
     if array is None or size is None:

@@ -15,6 +15,7 @@ _DYNAMIC_SHARED = re.compile(
 )
 _DECLARATOR = r"\w+\s*(?:\[[^\]]*\]\s*)*"
 _SHARED = re.compile(rf"\b__shared__\s+{_ALIGN}((?:\w+\s+(?=\w))++)({_DECLARATOR}(?:,\s*{_DECLARATOR})*);")
+_DEVICE = re.compile(rf"\b__device__\s+((?:\w+\s+(?=\w))++)({_DECLARATOR})[;={{]")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]*)[>"]', re.M)
 
 INCLUDES = frozenset({"cuda_fp16.h", "cuda_bf16.h"})
@@ -45,8 +46,8 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class SharedArray:
-    """A `__shared__` variable as it is declared: the type of its elements and its extents as text."""
+class DeclaredArray:
+    """A `__shared__` or `__device__` variable as it is declared: the type of its elements and its extents as text."""
 
     name: str
     type: str
@@ -85,12 +86,21 @@ def for_the_cpu(code: str) -> str:
     return _DYNAMIC_SHARED.sub(_as_a_pointer, code)
 
 
-def shared_arrays_of(code: str) -> dict[str, SharedArray]:
+def shared_arrays_of(code: str) -> dict[str, DeclaredArray]:
     """Return the `__shared__` arrays of the source by name."""
+    return _declared(_SHARED, code)
+
+
+def device_arrays_of(code: str) -> dict[str, DeclaredArray]:
+    """Return the `__device__` variables of the source by name."""
+    return _declared(_DEVICE, code)
+
+
+def _declared(pattern: re.Pattern[str], code: str) -> dict[str, DeclaredArray]:
     arrays = {}
-    for found in _SHARED.finditer(without_comments(code)):
+    for found in pattern.finditer(without_comments(code)):
         for name, extents in re.findall(r"(\w+)\s*((?:\[[^\]]*\]\s*)*)", found[2]):
-            arrays[name] = SharedArray(name, " ".join(found[1].split()), tuple(re.findall(r"\[([^\]]*)\]", extents)))
+            arrays[name] = DeclaredArray(name, " ".join(found[1].split()), tuple(re.findall(r"\[([^\]]*)\]", extents)))
     return arrays
 
 

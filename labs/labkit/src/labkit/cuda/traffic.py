@@ -14,11 +14,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-import matplotlib.pyplot as plt
-from matplotlib.axes import Axes
-
-from labkit.plotting import COLOURS
-
 SECTOR_BYTES: Final = 32
 """The unit that global memory is moved in.
 
@@ -152,33 +147,3 @@ def _numbers(counts: Counts, n_threads: int) -> str:
         f"{counts.thread_accesses:>12,}{counts.warp_accesses:>11,}{counts.bytes:>14,}{counts.bytes / n_threads:>10.4g}"
         f"{counts.sectors:>10,}{counts.bank_conflicts:>11,}{counts.partial:>9,}"
     )
-
-
-def draw_traffic(report: TrafficReport, axes: Axes | None = None) -> Axes:
-    """Draw for each line that uses global memory the bytes asked for, and those moved in sectors of 32 bytes."""
-    axes = axes or plt.gca()
-    rows = [line for line in report.lines if line.space == "global"]
-    places = range(len(rows))
-    thickness = 0.36
-    axes.barh(
-        [i - thickness / 2 for i in places],
-        [row.counts.bytes for row in rows],
-        thickness,
-        color=COLOURS["ink"],
-        label="asked for",
-    )
-    axes.barh(
-        [i + thickness / 2 for i in places],
-        [row.counts.moved_bytes for row in rows],
-        thickness,
-        facecolor="none",
-        edgecolor=COLOURS["muted"],
-        hatch="///",
-        label="moved",
-    )
-    axes.set_yticks(list(places), [f"line {row.line or '?'} {row.verb}" for row in rows])
-    axes.invert_yaxis()
-    axes.set(xlabel="global memory (bytes)")
-    axes.grid(axis="y", visible=False)
-    axes.legend()
-    return axes

@@ -57,38 +57,40 @@ static void let_others_run_at_times() {
     yield_to_others();
 }
 
-static inline void check_in_region(Region& region, const Access& access, bool must_align) {
-    if (must_align && (access.address & (access.size - 1))) report_at("misaligned", region, access);
-    if (access.is_write && region.read_only) report_at("read_only", region, access);
-    region.shadow.touch(region, access);
-    count_access(access, region.shared);
+static void see_to_alarms(uint32_t code) {
+    finish_pending_write();
+    if (alarms.is_time_over) note_call(code, 0);
+}
+
+// Memory that the kernel only reads needs no watching. Reads of variables are not counted: tables of constants lie
+// among them.
+static inline __attribute__((always_inline)) void take(Region& region, const Access& access) {
+    if (!region.read_only) region.shadow.touch(region, access);
+    if (region.space != Space::variables || access.is_write) count_access(access, region.is_shared());
 }
 
 static inline __attribute__((always_inline)) void check(const Access& access, bool must_align = true) {
     if (access.address - (uintptr_t)current->stack < stack_bytes) return;  // a local variable
-    finish_pending_write();
-    if (__builtin_expect(is_time_over, false)) note_call(access.code, 0);
+    if (__builtin_expect(alarms.any(), false)) see_to_alarms(access.code);
     have_room_in_log();
-    Region* region = region_near(access.address);
-    bool inside = region && access.address >= region->low && access.address + access.size <= region->high;
-    if (inside && (region != static_shared || is_in_one_shared_variable(access.address, access.size))) {
-        check_in_region(*region, access, must_align);
-    } else if (inside || !is_global_variable(access.address, access.size)) {
-        report_bad_address(access);
-    } else if (access.is_write) {
-        count_access(access, false);  // a __device__ variable is global memory; tables of constants lie beside it
-    }
+    Region* region = region_of(access.address, (size_t)access.size);
+    if (__builtin_expect(!region, false)) report_bad_address(access);
+    if (must_align && (access.address & (access.size - 1))) report_at("misaligned", *region, access);
+    if (access.is_write && region->read_only) report_at("read_only", *region, access);
+    take(*region, access);
 }
 
+// A structure is moved word by word, as a GPU does it.
 static void check_range(const void* address, size_t bytes, bool is_write, uint32_t code) {
-    for (size_t i = 0; i < bytes; ++i) check({(uintptr_t)address + i, 1, is_write, false, code});
+    int word = ((uintptr_t)address | bytes) % sizeof(int) ? 1 : sizeof(int);
+    for (size_t i = 0; i < bytes; i += word) check({(uintptr_t)address + i, word, is_write, false, code});
 }
 
 // A flag in global memory that one thread sets and another waits for: volatile, and with fences as good as an atomic.
 // In shared memory volatile orders nothing, and reductions that rely on it are wrong.
 static bool acts_as_atomic(uintptr_t address) {
     Region* region = region_near(address);
-    return region && !region->shared;
+    return region && !region->is_shared();
 }
 
 static void check_volatile(uintptr_t address, int size, bool is_write, uint32_t code) {

@@ -46,7 +46,7 @@ void start_barriers() { n_waiting = 0; }
 
 extern "C" int labkit_barrier(int operation, int predicate, int line) {
     finish_pending_write();
-    if (is_time_over) note_call(0, line);
+    if (alarms.is_time_over) note_call(0, line);
     current->status = Status::at_barrier;
     current->line = line;
     current->barrier = {operation, predicate, 0};

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 uint32_t phase = 0, first_phase_of_block = 0;
+bool any_fence = false;
 
 namespace {
 
@@ -15,7 +16,6 @@ std::vector<StartedBlock> blocks;
 
 // For each phase in which a thread fenced: the tick of each thread's last fence there.
 std::unordered_map<uint32_t, std::vector<uint32_t>> fences;
-bool any_fence = false;
 
 // One atomic by a thread that had fenced before.
 struct Release {

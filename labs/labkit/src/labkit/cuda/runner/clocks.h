@@ -22,6 +22,10 @@ const uint32_t max_code_bytes = 1u << 21;
 
 extern uint32_t phase;                 // now
 extern uint32_t first_phase_of_block;  // of the block that runs
+extern bool any_fence;                 // has any thread executed one?
+
+// Of this block, and over: ordered before everything that happens now.
+inline bool is_past(uint32_t of) { return of - first_phase_of_block < phase - first_phase_of_block; }
 
 void start_clocks_of_block();
 void pass_barrier();
@@ -32,8 +36,8 @@ void pass_atomic(uintptr_t place);
 // The common answers are given at once; the rest is looked up.
 bool is_ordered_by_calls(const Record& record);
 inline bool is_ordered(const Record& record) {
-    if (record.phase >= first_phase_of_block && (record.phase < phase || (int)record.thread == current->index))
-        return true;
+    if (is_past(record.phase) || (record.phase == phase && (int)record.thread == current->index)) return true;
+    if (!any_fence && current->known_phase != phase) return false;  // no call has ordered anything
     return is_ordered_by_calls(record);
 }
 

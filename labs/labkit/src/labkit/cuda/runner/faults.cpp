@@ -75,8 +75,6 @@ static const int n_looks = 100;
 static const int looks_every_us = 1000;
 static std::set<uint32_t> seen_codes;
 
-bool is_time_over = false;
-
 // An array, for the last look may come in the middle of a note.
 struct NotedCall {
     uint32_t code;
@@ -112,7 +110,7 @@ static const Thread& first_unfinished() {
 
 static void on_time_limit(int, siginfo_t*, void* context) {
     static int looks = 0;
-    is_time_over = true;
+    alarms.is_time_over = true;
     if (current) {
         if (uint32_t code = code_of(context)) seen_codes.insert(code);
     }

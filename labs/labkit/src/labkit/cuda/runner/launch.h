@@ -1,6 +1,7 @@
 // The state of one launch: its threads, where they stand, and what the kernel was given.
 #pragma once
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "context.h"
@@ -10,6 +11,7 @@ struct Index3 {
 };
 
 const int warp_lanes = 32;
+const int max_access_bytes = 16;
 
 enum class Status : uint8_t { fresh, ready, at_barrier, at_warp_call, finished };
 
@@ -35,8 +37,6 @@ struct Acquired {
     uint32_t length;
 };
 
-struct AccessLog;
-
 struct Thread {
     Context context;
     Status status = Status::fresh;
@@ -47,7 +47,9 @@ struct Thread {
     int line = 0;  // of the call it waits in
     BarrierCall barrier{};
     WarpCall warp_call{};
-    AccessLog* log = nullptr;  // traffic.h
+    uint64_t* logged_addresses = nullptr;  // this thread's column of its warp's log (traffic.h)
+    uint32_t* logged_kinds = nullptr;
+    int n_logged = 0;
     unsigned spins = 0;        // atomics and volatile reads since it last let others run
 
     // Order of accesses (clocks.h).
@@ -77,6 +79,18 @@ struct Launch {
 };
 
 extern Launch launch;
+// What an access must see to before it is looked at itself, in one look.
+struct alignas(2) Alarms {
+    bool is_write_pending = false;  // shadow.h
+    bool is_time_over = false;      // faults.h
+    bool any() const {
+        uint16_t both;
+        memcpy(&both, this, sizeof both);
+        return both != 0;
+    }
+};
+extern Alarms alarms;
+
 extern Thread* current;  // the CUDA thread that runs now; none while the runner works between blocks
 
 inline bool is_in_module(uintptr_t address) {

@@ -11,8 +11,8 @@ Arena arena;
 std::vector<Region> regions;
 Region* static_shared = nullptr;
 Region* dynamic_shared = nullptr;
-std::vector<uint16_t> shared_owner;
-static std::vector<Variable> known_variables;
+Region* variables = nullptr;
+static std::vector<Variable> known_variables;  // in the order in which they lie
 
 static const size_t page = 4096, slot = (size_t)1 << slot_shift, guard = LABKIT_GUARD_BYTES;
 
@@ -27,7 +27,7 @@ static void reserve_arena(size_t bytes) {
     if (memory != (void*)LABKIT_ARENA) give_up("no address space for the arrays");
     arena.low = (uintptr_t)memory;
     arena.size = bytes;
-    arena.owner.assign(bytes >> slot_shift, 0);
+    arena.owner.assign(bytes >> slot_shift, nullptr);
 }
 
 static void* map_pages(uintptr_t at, size_t bytes, int file, uint64_t file_offset) {
@@ -43,63 +43,58 @@ static Region& place_region(uintptr_t& next, size_t bytes, int file, uint64_t fi
     size_t room = room_for(bytes), body = round_up(bytes, page);
     uintptr_t pages = next + guard;
     if (body) map_pages(pages, body, file, file_offset);
-    for (size_t i = 0; i < room >> slot_shift; ++i)
-        arena.owner[((next - arena.low) >> slot_shift) + i] = (uint16_t)regions.size();
     regions.emplace_back();
     Region& region = regions.back();
     region.low = pages + ((body - bytes) & ~(size_t)255);
     region.high = region.low + bytes;
+    std::fill_n(arena.owner.begin() + (long)((next - arena.low) >> slot_shift), room >> slot_shift, &region);
     next += room;
     return region;
 }
 
-static void add_shared(Region& region, size_t bytes) {
-    region.shared = true;
-    if (launch.checked) region.shadow.resize(bytes, sizeof(float));
-}
-
-// The static shared memory reaches from the first shared variable to the last; what is between is nobody's, or is
-// another variable.
-static void find_static_shared(const std::vector<Variable>& variables) {
+// Variables of one kind reach from the first to the last; what is between is nobody's, or of the other kind.
+static Region* find_variables(bool shared) {
     regions.emplace_back();
-    static_shared = &regions.back();
-    static_shared->low = launch.module_high;
-    for (const Variable& variable : variables) {
-        if (!variable.is_shared) continue;
-        static_shared->low = std::min(static_shared->low, launch.module_low + variable.offset);
-        static_shared->high = std::max(static_shared->high, launch.module_low + variable.offset + variable.bytes);
+    Region& region = regions.back();
+    region.space = shared ? Space::static_shared : Space::variables;
+    region.low = launch.module_high;
+    for (const Variable& variable : known_variables) {
+        if (variable.is_shared != shared) continue;
+        region.low = std::min(region.low, launch.module_low + variable.offset);
+        region.high = std::max(region.high, launch.module_low + variable.offset + variable.bytes);
     }
-    static_shared->high = std::max(static_shared->high, static_shared->low);
-    shared_owner.assign(static_shared->high - static_shared->low, 0);
-    uint16_t number = 0;
-    for (const Variable& variable : variables) {
-        if (!variable.is_shared) continue;
-        long first = (long)(launch.module_low + variable.offset - static_shared->low);
-        std::fill_n(shared_owner.begin() + first, variable.bytes, ++number);
-    }
-    add_shared(*static_shared, shared_owner.size());
+    region.high = std::max(region.high, region.low);
+    return &region;
 }
 
-void lay_out_memory(int file, const std::vector<GlobalMemory>& stretches, const std::vector<Variable>& variables,
-                    size_t dynamic_bytes) {
-    known_variables = variables;
+static void lay_out_arena(int file, const std::vector<GlobalMemory>& stretches, size_t dynamic_bytes) {
     size_t total = room_for(dynamic_bytes) + guard;
     for (const GlobalMemory& memory : stretches) total += room_for(memory.bytes);
     reserve_arena(round_up(total, slot));
-    regions.reserve(stretches.size() + 2);  // pointers to regions stay good
 
     uintptr_t next = arena.low;
     dynamic_shared = &place_region(next, dynamic_bytes, -1, 0);
+    dynamic_shared->space = Space::dynamic_shared;
     dynamic_shared->high -= dynamic_shared->low - LABKIT_DYNAMIC_SHARED;
     dynamic_shared->low = LABKIT_DYNAMIC_SHARED;  // not at the end of its pages: kernels are compiled with this address
-    add_shared(*dynamic_shared, dynamic_bytes);
     for (const GlobalMemory& memory : stretches) {
         Region& region = place_region(next, memory.bytes, file, memory.file_offset);
         region.number = (int)(&memory - &stretches[0]);
         region.read_only = memory.read_only;
-        if (launch.checked) region.shadow.resize(memory.bytes, memory.element_bytes);
     }
-    find_static_shared(variables);
+    std::replace(arena.owner.begin(), arena.owner.end(), (Region*)nullptr, dynamic_shared);
+}
+
+void lay_out_memory(int file, const std::vector<GlobalMemory>& stretches, std::vector<Variable> all_variables,
+                    size_t dynamic_bytes) {
+    known_variables = std::move(all_variables);
+    std::sort(known_variables.begin(), known_variables.end(),
+              [](const Variable& a, const Variable& b) { return a.offset < b.offset; });
+    regions.reserve(stretches.size() + 3);  // pointers to regions stay good
+    lay_out_arena(file, stretches, dynamic_bytes);
+    static_shared = find_variables(true);
+    variables = find_variables(false);
+    for (Region& region : regions) region.shadow.cover(region.low, region.high, region.is_shared());
 }
 
 uintptr_t address_of_stretch(size_t number) {
@@ -109,12 +104,27 @@ uintptr_t address_of_stretch(size_t number) {
     give_up("an argument names memory that the task does not have");
 }
 
-bool is_global_variable(uintptr_t address, int size) {
-    if (!is_in_module(address)) return false;
+// Most accesses are to the variable of the last one.
+Region* region_in_module(uintptr_t address, size_t size) {
+    static Variable last{};
     uint64_t offset = address - launch.module_low;
-    return std::any_of(known_variables.begin(), known_variables.end(), [&](const Variable& v) {
-        return !v.is_shared && offset >= v.offset && offset + size <= v.offset + v.bytes;
-    });
+    if (offset - last.offset >= last.bytes) {
+        if (!is_in_module(address)) return nullptr;
+        auto after = std::upper_bound(known_variables.begin(), known_variables.end(), offset,
+                                      [](uint64_t place, const Variable& v) { return place < v.offset; });
+        if (after == known_variables.begin()) return nullptr;
+        last = *(after - 1);
+    }
+    if (offset - last.offset >= last.bytes || offset + size > last.offset + last.bytes) return nullptr;
+    return last.is_shared ? static_shared : variables;
+}
+
+Region* region_near(uintptr_t address) {
+    if (address - arena.low < arena.size) return arena.owner[(address - arena.low) >> slot_shift];
+    if (Region* region = region_in_module(address, 1)) return region;
+    // past its end too: what follows it in the module is no place for an access
+    bool beside = address - static_shared->low < static_shared->high - static_shared->low + beside_shared_bytes;
+    return beside ? static_shared : nullptr;
 }
 
 void reset_shared_memory() {
@@ -125,9 +135,9 @@ void reset_shared_memory() {
 }
 
 void describe_place(Json& body, const Region& region, uintptr_t address) {
-    const char* space = !region.shared ? "global" : &region == static_shared ? "shared" : "dynamic";
-    body.text("space", space)
-        .number("offset", (long long)(address - region.low))
+    static const char* names[] = {"global", "shared", "dynamic", "variable"};
+    body.text("space", names[(int)region.space])
+        .number("offset", (long long)(address - (region.space == Space::variables ? launch.module_low : region.low)))
         .number("bytes", (long long)(region.high - region.low));
     if (region.number >= 0) body.number("region", region.number);
 }

@@ -8,7 +8,7 @@
 #include "memory.h"
 #include "report.h"
 
-bool is_write_pending = false;
+Alarms alarms;
 
 namespace {
 struct PendingWrite {
@@ -20,7 +20,7 @@ struct PendingWrite {
 } pending;
 
 void hold_until_written(const Access& access, uint32_t other_code, const Json& body) {
-    is_write_pending = true;
+    alarms.is_write_pending = true;
     pending.address = access.address;
     pending.size = std::min(access.size, (int)sizeof pending.before);
     memcpy(pending.before, (void*)access.address, pending.size);
@@ -31,7 +31,7 @@ void hold_until_written(const Access& access, uint32_t other_code, const Json& b
 }  // namespace
 
 void judge_pending_write() {
-    is_write_pending = false;
+    alarms.is_write_pending = false;
     bool unchanged = memcmp((void*)pending.address, pending.before, pending.size) == 0;
     report_fault(unchanged ? "same_value_race" : "race", pending.code, pending.other_code, pending.body);
 }
@@ -70,70 +70,77 @@ static void ask_for_large_pages(void* memory, size_t bytes) {
 }
 
 // Zeros are empty cells, and the system hands out zeros page by page, as they are used.
-void Shadow::allocate(size_t n_cells) {
-    n_cells_ = n_cells;
-    cells_.reset((Cell*)calloc(std::max(n_cells, (size_t)1), sizeof(Cell)));
-    if (!cells_) give_up("no memory to watch an array with");
-    ask_for_large_pages(cells_.get(), n_cells * sizeof(Cell));
+template <class T>
+static T* zeros(size_t n) {
+    T* memory = (T*)calloc(std::max(n, (size_t)1), sizeof(T));
+    if (!memory) give_up("no memory to watch an array with");
+    ask_for_large_pages(memory, n * sizeof(T));
+    return memory;
 }
 
-void Shadow::resize(size_t bytes, size_t cell_bytes) {
-    cell_shift_ = std::min(log2_floor(std::max(cell_bytes, (size_t)1)), 4);
-    while (bytes % ((size_t)1 << cell_shift_)) --cell_shift_;
-    allocate(bytes >> cell_shift_);
+void Shadow::allocate(size_t n_cells) {
+    n_cells_ = n_cells;
+    cells_.reset(zeros<Cell>(n_cells));
+    readers_.reset(zeros<Readers>(n_cells));
+}
+
+void Shadow::cover(uintptr_t low, uintptr_t high, bool is_shared) {
+    base_ = low & ~(uintptr_t)(max_access_bytes - 1);
+    bytes_ = high - base_;
+    is_shared_ = is_shared;
 }
 
 void Shadow::split(size_t cell_bytes) {
-    int shift = log2_floor(cell_bytes);
-    size_t parts = (size_t)1 << (cell_shift_ - shift), n_coarse = n_cells_;
-    auto coarse = std::move(cells_);
-    allocate(n_coarse * parts);
-    for (size_t i = 0; i < n_coarse * parts; ++i) cells_[i] = coarse[i / parts];
+    int shift = log2_floor(cell_bytes), by = cell_shift_ - shift;
+    size_t n_coarse = n_cells_;
+    auto cells = std::move(cells_);
+    auto readers = std::move(readers_);
+    allocate((bytes_ + cell_bytes - 1) >> shift);
+    for (size_t i = 0; i < n_cells_ && i >> by < n_coarse; ++i) {
+        if (!cells[i >> by].last_phase) continue;  // and leave the page alone
+        cells_[i] = cells[i >> by];
+        readers_[i] = readers[i >> by];
+    }
     cell_shift_ = shift;
+    cell_bytes_ = cell_bytes;
 }
 
-void Shadow::touch(Region& region, const Access& access) {
-    size_t offset = access.address - region.low, cell_bytes = (size_t)1 << cell_shift_;
-    if ((size_t)access.size < cell_bytes || (offset & (cell_bytes - 1))) {
-        size_t alignment = offset ? (size_t)1 << __builtin_ctzll(offset) : cell_bytes;
-        split(std::min({cell_bytes, alignment, (size_t)1 << log2_floor(access.size)}));
-    }
-    Record now;
-    now.phase = phase;
-    now.tick = current->tick;
-    now.code = access.code;
-    now.thread = (uint32_t)current->index;
-    now.atomic = access.is_atomic;
-    Cell* end = &cells_[0] + ((offset + access.size - 1) >> cell_shift_) + 1;
-    for (Cell* cell = &cells_[0] + (offset >> cell_shift_); cell != end; ++cell) touch_cell(region, *cell, access, now);
+void Shadow::touch_cells(Region& region, const Access& access) {
+    size_t place = access.address - base_, alignment = place ? place & -place : max_access_bytes;
+    size_t finest = std::min({(size_t)max_access_bytes, alignment, (size_t)1 << log2_floor((size_t)access.size)});
+    if (!cells_) cell_shift_ = log2_floor(max_access_bytes);
+    if (!cells_ || finest < cell_bytes_) split(finest);
+    size_t last = (place + access.size - 1) >> cell_shift_;
+    for (size_t number = place >> cell_shift_; number <= last; ++number) touch_cell(region, number, access);
 }
 
-static inline bool conflicts(const Record& other, const Access& access, uint32_t oldest) {
-    return other.phase && other.phase >= oldest && !(other.atomic && access.is_atomic) && !is_ordered(other);
+static inline bool conflicts(const Record& other, const Access& access) {
+    return !(other.atomic && access.is_atomic) && !is_ordered(other);
 }
 
-void Shadow::touch_cell(Region& region, Cell& cell, const Access& access, const Record& now) {
+void Shadow::touch_cell(Region& region, size_t number, const Access& access) {
+    Cell& cell = cells_[number];
+    Record* reads = readers_[number].reads;
+    uint32_t oldest = std::max(is_shared_ ? first_phase_of_block : 1, cell.write.phase);
+    bool is_live[2] = {reads[0].phase >= oldest, reads[1].phase >= oldest};
     // Shared memory is new in each block: what an earlier one left in the shadow is void.
-    uint32_t oldest = region.shared ? first_phase_of_block : 1;
-    if (region.shared && (!access.is_write || access.is_read_too) && cell.write.phase < oldest) {
+    if (is_shared_ && (!access.is_write || access.is_read_too) && is_void(cell.write.phase))
         report_uninitialised(region, access);
-    }
-    if (conflicts(cell.write, access, oldest)) {
+    if (!is_void(cell.write.phase) && conflicts(cell.write, access)) {
         report_race(region, access, cell.write, true);
     } else if (access.is_write) {
-        for (const Record& read : cell.reads) {
-            if (!conflicts(read, access, oldest)) continue;
-            report_race(region, access, read, false);
+        for (int i = 0; i < 2; ++i) {
+            if (!is_live[i] || !conflicts(reads[i], access)) continue;
+            report_race(region, access, reads[i], false);
             break;
         }
     }
 
     if (access.is_write) {
-        cell.write = now;
-        cell.reads[0].phase = cell.reads[1].phase = 0;
-    } else if (conflicts(cell.reads[0], access, oldest)) {
-        cell.reads[1] = now;
+        cell.write = record_of(access);
+        reads[0].phase = reads[1].phase = 0;
     } else {
-        cell.reads[0] = now;
+        reads[is_live[0] && conflicts(reads[0], access)] = record_of(access);
     }
+    cell.last_phase = phase;
 }

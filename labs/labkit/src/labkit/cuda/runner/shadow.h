@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
-#include <vector>
 
 #include "clocks.h"
 
@@ -18,31 +17,77 @@ struct Access {
 
 struct Region;
 
-// Two reads are enough: with readers of one phase in it, a write races with at least one that is not its own thread.
 struct Cell {
     Record write;
+    uint32_t last_phase;  // of any access
+};
+
+// Two are enough: with readers of one phase in it, a write races with at least one that is not its own thread.
+// Those from before the cell's last write count for nothing.
+struct Readers {
     Record reads[2];
 };
 
-// The cells of one region. They begin as large as the elements; the first smaller access, say by bytes to an
-// array of words, splits every cell into equal ones of that size.
+inline Record record_of(const Access& access) {
+    Record now;
+    now.phase = phase;
+    now.tick = current->tick;
+    now.code = access.code;
+    now.thread = (uint32_t)current->index;
+    now.atomic = access.is_atomic;
+    return now;
+}
+
+// The cells of one region. They begin as large as the first access; the first smaller one, say by bytes to an array of
+// words, splits every cell into equal ones of that size.
 class Shadow {
 public:
-    void resize(size_t bytes, size_t cell_bytes);
-    void touch(Region& region, const Access& access);
+    void cover(uintptr_t low, uintptr_t high, bool is_shared);
+
+    // Most accesses touch one cell that holds nothing but what is over; the rest is looked at with care.
+    void touch(Region& region, const Access& access) {
+        size_t place = access.address - base_;
+        if (__builtin_expect((size_t)access.size != cell_bytes_ || (place & (cell_bytes_ - 1)), false))
+            touch_cells(region, access);
+        else if (!touch_quickly(place >> cell_shift_, access))
+            touch_cell(region, place >> cell_shift_, access);
+    }
 
 private:
     void allocate(size_t n_cells);
     void split(size_t cell_bytes);
-    void touch_cell(Region& region, Cell& cell, const Access& access, const Record& now);
+    void touch_cells(Region& region, const Access& access);
+    void touch_cell(Region& region, size_t number, const Access& access);
+    bool is_void(uint32_t of) const { return of < (is_shared_ ? first_phase_of_block : 1); }
+    bool is_free(uint32_t of) const { return is_past(of) || (of == 0 && !is_shared_); }
+
+    bool touch_quickly(size_t number, const Access& access) {
+        Cell& cell = cells_[number];
+        if (access.is_write) {
+            if (!is_free(cell.last_phase) || access.is_read_too) return false;
+            cell.write = record_of(access);
+        } else {
+            if (!is_free(cell.write.phase)) return false;
+            Record* reads = readers_[number].reads;
+            bool first_of_phase = is_past(reads[0].phase) || is_void(reads[0].phase);
+            if (!first_of_phase && (any_fence || current->known_phase == phase)) return false;
+            bool own = reads[0].phase == phase && (int)reads[0].thread == current->index;
+            reads[!(first_of_phase || own)] = record_of(access);
+        }
+        cell.last_phase = phase;
+        return true;
+    }
+
     std::unique_ptr<Cell[], decltype(&free)> cells_{nullptr, free};
-    size_t n_cells_ = 0;
+    std::unique_ptr<Readers[], decltype(&free)> readers_{nullptr, free};
+    uintptr_t base_ = 0;  // a multiple of the widest access
+    size_t bytes_ = 0, n_cells_ = 0, cell_bytes_ = 0;
     int cell_shift_ = 0;
+    bool is_shared_ = false;
 };
 
 // A write that raced with another write: harmless if it leaves what was there. Known after the write only.
-extern bool is_write_pending;
 void judge_pending_write();
 inline void finish_pending_write() {
-    if (__builtin_expect(is_write_pending, false)) judge_pending_write();
+    if (__builtin_expect(alarms.is_write_pending, false)) judge_pending_write();
 }

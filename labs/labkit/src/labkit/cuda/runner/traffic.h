@@ -9,20 +9,18 @@
 
 #include "shadow.h"
 
-// No power of two: places of the same number in different logs would all fall into one set of the cache.
 const int log_length = 220;
 
-struct LoggedAccess {
-    uint64_t address;
-    uint32_t code;
-    uint8_t size;
-    bool is_write, is_atomic, is_shared;
+// What the threads of a warp have accessed since it was counted last: a row for each place, a column for each lane.
+struct WarpLog {
+    uint64_t addresses[log_length][warp_lanes];
+    uint32_t kinds[log_length][warp_lanes];
 };
-struct AccessLog {
-    int length = 0;
-    LoggedAccess accesses[log_length];
-};
-extern std::vector<AccessLog> logs;  // one for each thread of a block; none in an unchecked launch
+
+// Of an access: its instruction, and what it does there.
+const int size_shift = 21;
+const uint32_t write_bit = 1u << 24, atomic_bit = 1u << 25, shared_bit = 1u << 26;
+static_assert(max_code_bytes == 1u << size_shift, "the size stands behind the code");
 
 void start_traffic();
 void make_room_in_log();
@@ -36,11 +34,13 @@ std::string traffic_as_json();
 
 // Before anything is said of an access: others may run here, and change what is true of it.
 inline void have_room_in_log() {
-    if (__builtin_expect(current->log->length == log_length, false)) make_room_in_log();
+    if (__builtin_expect(current->n_logged == log_length, false)) make_room_in_log();
 }
 
 inline void count_access(const Access& access, bool is_shared) {
-    AccessLog& log = *current->log;
-    log.accesses[log.length++] = {access.address,  access.code,      (uint8_t)access.size,
-                                  access.is_write, access.is_atomic, is_shared};
+    size_t place = (size_t)current->n_logged++ * warp_lanes;
+    current->logged_addresses[place] = access.address;
+    current->logged_kinds[place] = access.code | (uint32_t)__builtin_ctz((unsigned)access.size) << size_shift |
+                                   (access.is_write ? write_bit : 0) | (access.is_atomic ? atomic_bit : 0) |
+                                   (is_shared ? shared_bit : 0);
 }

@@ -245,7 +245,7 @@ bool complete_warp_calls_of_finished_lanes() {
 
 extern "C" uint64_t labkit_warp_call(int operation, unsigned mask, uint64_t value, int argument, int width, int line) {
     finish_pending_write();
-    if (is_time_over) note_call(0, line);
+    if (alarms.is_time_over) note_call(0, line);
     if (operation == LABKIT_ACTIVE_MASK) mask = ~0u;
     if (!(mask >> lane_of(*current) & 1)) report_not_in_own_mask(operation, mask, line);
     int lanes = lanes_of_warp(current->warp);
