@@ -16,7 +16,7 @@ def index_topk(
     Raises
     ------
     ValueError
-        If `block_tokens` or `top_blocks` is below 1.
+        If `block_tokens` or `top_blocks` is below 1, there is no query head, or a number is NaN or infinite.
 
     Example
     -------
@@ -28,6 +28,11 @@ def index_topk(
     for name, value in (("block_tokens", block_tokens), ("top_blocks", top_blocks)):
         if value < 1:
             raise ValueError(f"{name}: expected at least 1, got {value}")
+    if not len(q):
+        raise ValueError("q: expected at least one head, got none")
+    for name, array in (("q", q), ("index_keys", index_keys)):
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name}: expected finite numbers, got {array[~np.isfinite(array)][0]}")
     scores = (np.asarray(q, np.float64) @ np.asarray(index_keys, np.float64).T).max(axis=0)
     blocks = np.array([scores[start : start + block_tokens].max() for start in range(0, len(scores), block_tokens)])
     best = np.argsort(-blocks, kind="stable")[:top_blocks]

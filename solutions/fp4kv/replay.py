@@ -14,9 +14,9 @@ from labkit.replay import LayerKind, Network, Rows
 def window_mask(
     query_positions: Int[np.ndarray, " n"], key_positions: Int[np.ndarray, " m"], window: int
 ) -> Bool[np.ndarray, "n m"]:
-    """Return which keys each query sees in a window layer: the last `window` tokens, its own among them.
+    """Return which keys each query sees in a window layer.
 
-    Positions are those in the text, in any order.
+    Those are the last `window` tokens, its own among them. Positions are those in the text, in any order.
 
     Raises
     ------
@@ -36,8 +36,9 @@ def window_mask(
 
 
 def ring_length(window: int, drafts: int, is_written_first: bool) -> int:
-    """Return the fewest slots that a ring needs where up to `drafts` tokens are written and then rejected.
+    """Return the fewest slots that a ring needs where drafts can be rejected.
 
+    Up to `drafts` tokens at once are written and then rejected, some of them or all, and others take their positions.
     With `is_written_first` all drafts are written before the first of them is attended; otherwise each token is
     attended with the rows before it and its own, and then written.
 
@@ -59,10 +60,10 @@ def ring_length(window: int, drafts: int, is_written_first: bool) -> int:
 
 
 def window_slots(position: int, start: int, window: int, length: int) -> Int[np.ndarray, " m"]:
-    """Return the slots that the token at `position` reads in a ring of `length` slots, oldest position first.
+    """Return the slots that the token at `position` reads, oldest position first.
 
-    A position lies in slot position modulo length. The token reads the last `window` positions, its own among them,
-    and none before `start`, the first position that was written for this request.
+    A position of the text lies in slot position modulo `length` of the ring. The token reads the last `window`
+    positions, its own among them, and none before `start`, the first position that was written for this request.
 
     Raises
     ------
@@ -86,10 +87,10 @@ def window_slots(position: int, start: int, window: int, length: int) -> Int[np.
 
 
 def exact_rows(layers: int, window: int, hit: int, replay_tokens: int) -> Bool[np.ndarray, "layers n"]:
-    """Return which rebuilt rows are those of a cold run: one line per window layer, one column per replayed token.
+    """Return which rebuilt rows are those of a cold run.
 
-    The columns are the last `replay_tokens` positions before `hit`, or all of them where there are fewer. `layers`
-    counts window layers.
+    One line per window layer, one column per replayed token. The columns are the last `replay_tokens` positions before
+    `hit`, or all of them where there are fewer. `layers` counts window layers.
 
     Raises
     ------
@@ -120,16 +121,18 @@ def bounded_replay(
     replay_tokens: int,
     global_rows: Mapping[int, Rows],
 ) -> list[Rows]:
-    """Return the cache of a prefix of `hit` tokens after replaying its last `replay_tokens` tokens.
+    """Return the cache of a prefix of `hit` tokens after replaying some of its tokens.
 
-    One entry per layer. A window layer's rows are rebuilt: those of the last W - 1 positions before `hit`, or of all
-    where there are fewer, computed from the replayed tokens alone. A global layer's are `global_rows[layer]`, as they
-    are: all `hit` rows, which the replayed tokens read. The tokens keep the positions that they have in the text.
+    Replayed are the last `replay_tokens` before `hit`, or all where there are fewer. One entry per layer. A window
+    layer's rows are rebuilt: those of the last W - 1 positions before `hit`, or of all where there are fewer, computed
+    from the replayed tokens alone. A global layer's are `global_rows[layer]`, as they are: all `hit` rows, which the
+    replayed tokens read. The tokens keep the positions that they have in the text.
 
     Raises
     ------
     ValueError
-        If `hit` is not between 0 and T, or `replay_tokens` is too few to rebuild the rows.
+        If `hit` is not between 0 and T, `replay_tokens` is too few to rebuild the rows, or `global_rows` has not `hit`
+        rows of each global layer.
 
     Example
     -------
@@ -144,6 +147,11 @@ def bounded_replay(
         raise ValueError(f"hit: expected 0 to {len(tokens)}, the tokens of the text, got {hit}")
     if replay_tokens < n_rows:
         raise ValueError(f"replay_tokens: expected at least {n_rows}, the rows to rebuild, got {replay_tokens}")
+    for layer, kind in enumerate(network.kinds):
+        rows = global_rows.get(layer)
+        if kind is LayerKind.GLOBAL and (rows is None or rows.keys.shape[1] != hit):
+            got = "none" if rows is None else rows.keys.shape[1]
+            raise ValueError(f"global_rows: expected {hit} rows of layer {layer}, got {got}")
 
     positions = np.arange(max(0, hit - replay_tokens), hit)
     is_visible = window_mask(positions, positions, network.window)
@@ -163,15 +171,15 @@ def bounded_replay(
 def exact_replay(
     network: Network, tokens: Int[np.ndarray, " T"], hit: int, global_rows: Mapping[int, Rows]
 ) -> list[Rows]:
-    """Return the cache of a prefix of `hit` tokens as a cold run leaves it, from the fewest tokens that suffice.
+    """Return the cache of a prefix of `hit` tokens as a cold run leaves it.
 
-    One entry per layer, as from `bounded_replay`. Exact in real arithmetic: in float64 only the order of the sums
-    differs.
+    One entry per layer, as from `bounded_replay`, by replaying the fewest tokens that always suffice. Exact in real
+    arithmetic: in float64 only the order of the sums differs.
 
     Raises
     ------
     ValueError
-        If `hit` is not between 0 and T.
+        If `hit` is not between 0 and T, or `global_rows` has not `hit` rows of each global layer.
 
     Example
     -------

@@ -51,7 +51,7 @@ def choose_policy(
     machine: Machine,
     must_be_exact: bool,
 ) -> Policy:
-    """Return the policy under which disk and processor are busy for the shortest time in all.
+    """Return the policy under which disk and processor are busy the shortest in all.
 
     That is the sum of `ReplayCost.seconds` over the requests. With `must_be_exact` bounded replay is out of the
     question. Of policies that take equally long, the first in the order of `Policy`.

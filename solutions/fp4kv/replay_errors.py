@@ -10,10 +10,11 @@ from labkit.replay import ReplayStatistics
 
 
 def replay_error_bound(statistics: ReplayStatistics) -> Float64[np.ndarray, "layers_and_output n"]:
-    """Return how far the input of each layer can be from that of a cold run, for each replayed token, a guarantee.
+    """Return how far the input of each layer can be from a cold run's, a guarantee.
 
-    The last line is the output of the last layer. For a layer whose input can be off by e, with `input_error(e)` = u
-    and reach = the largest u among the replayed tokens of the window, each head moves its output by at most
+    One column per replayed token. The last line is the output of the last layer. For a layer whose input can be off by
+    e, with `input_error(e)` = u and reach = the largest u among the replayed tokens of the window, each head moves its
+    output by at most
 
         min(mass · distance + tanh(ε/2) · diameter, diameter) + value_gain · reach,
         ε = (key_diameter · query_gain · u / 2 + (query_norm + query_gain · u) · key_gain · reach) / √D,
@@ -46,9 +47,10 @@ def replay_error_bound(statistics: ReplayStatistics) -> Float64[np.ndarray, "lay
 
 
 def predict_replay_error(statistics: ReplayStatistics) -> Float64[np.ndarray, "layers_and_output n"]:
-    """Return the root mean square error to expect of the input of each layer, for each replayed token, an estimate.
+    """Return the root mean square error to expect of each layer's input, an estimate.
 
-    The last line is the output of the last layer. The squares of what each head adds are summed up:
+    One column per replayed token. The last line is the output of the last layer. The squares of what each head adds are
+    summed up:
 
         (mass · distance)² + value_rms_gain² · weight_squares · mean of e² over the replayed tokens of the window.
 

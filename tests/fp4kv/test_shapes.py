@@ -12,6 +12,8 @@ import pytest
 from beartype import beartype
 from jaxtyping import TypeCheckError, jaxtyped
 from labkit.formats import Granularity, QuantisedE2M1, QuantisedInt
+from labkit.replay import LayerStatistics, ReplayStatistics, ToyNetwork
+from labkit.replay.costs import V41_FLASH, Machine, Policy, Request, Storage
 
 TASKS = {name: inspect.unwrap(getattr(fp4kv, name)) for name in fp4kv.__all__}
 RECORDS = (QuantisedE2M1, QuantisedInt)
@@ -19,6 +21,10 @@ X, CODES = np.ones((2, 32), np.float32), np.ones((2, 32), np.uint8)
 CACHED = QuantisedE2M1(CODES, X[:, :2], 1.0)
 HEADS = np.ones((3, 2, 32), np.float32)
 SEEN = np.ones((2, 2), bool)
+NETWORK, TOKENS = ToyNetwork(layers=2, window=3), np.arange(9)
+ONES, GAINS = np.ones((1, 3)), np.ones(1)
+STATISTICS = ReplayStatistics(3, (LayerStatistics(*[ONES] * 6, *[GAINS] * 4, head_width=16),))
+COSTS = (V41_FLASH, [Request(512, 256)], Storage(), Machine(1.0, 1.0, 1.0), False)
 FITTING = {
     "encode_e2m1": (X,),
     "decode_e2m1": (CODES,),
@@ -48,6 +54,17 @@ FITTING = {
     "scale_four_over_six": (X,),
     "channel_error": (X, X),
     "choose_scheme": (X, 16.5),
+    "window_mask": (TOKENS[:2], TOKENS, 3),
+    "ring_length": (8, 2, True),
+    "window_slots": (5, 0, 3, 4),
+    "exact_rows": (2, 3, 9, 4),
+    "bounded_replay": (NETWORK, TOKENS, 9, 3, {}),
+    "exact_replay": (NETWORK, TOKENS, 9, {}),
+    "replay_error_bound": (STATISTICS,),
+    "predict_replay_error": (STATISTICS,),
+    "replay_cost": (V41_FLASH, Policy.CHECKPOINTS, Request(512, 256), Storage()),
+    "choose_policy": COSTS,
+    "index_topk": (X, X, 2, 1),
 }
 OTHERS = {
     "encode_e2m1": (CODES,),
@@ -78,6 +95,17 @@ OTHERS = {
     "scale_four_over_six": (np.float32(1.0),),
     "channel_error": (X, X[:, :16]),
     "choose_scheme": (HEADS, 16.5),
+    "window_mask": (X, TOKENS, 3),
+    "ring_length": (8.0, 2, True),
+    "window_slots": (5.0, 0, 3, 4),
+    "exact_rows": (2, 3, 9.0, 4),
+    "bounded_replay": (NETWORK, X, 9, 3, {}),
+    "exact_replay": (NETWORK, TOKENS, 9.0, {}),
+    "replay_error_bound": (X,),
+    "predict_replay_error": (X,),
+    "replay_cost": (V41_FLASH, Policy.CHECKPOINTS, (512, 256), Storage()),
+    "choose_policy": (*COSTS[:-1], 1.0),
+    "index_topk": (X, X[:, :16], 2, 1),
 }
 
 

@@ -8,6 +8,8 @@ for the last W tokens as the global rows of thousands.
 import enum
 from typing import Final, NamedTuple
 
+from labkit.formats import GROUP_LENGTH, UE8M0_GROUP_LENGTH
+
 
 class CacheGeometry(NamedTuple):
     """What one request keeps: window rows of the last W tokens, global rows of all tokens."""
@@ -27,8 +29,26 @@ class CacheGeometry(NamedTuple):
         return self.window_layers * self.window * self.window_row_bytes
 
 
-V41_FLASH: Final = CacheGeometry("DeepSeek V4.1-Flash", 40, 128, 528, 890.0)
-"""40 layers; 512 channels in E4M3 and 16 scale bytes per row; 890 bytes: see the chapter for how both add up."""
+WINDOW_ROW_BYTES: Final = 512 + 512 // UE8M0_GROUP_LENGTH
+"""512 channels in E4M3, one UE8M0 scale per 32."""
+
+GLOBAL_ROW_BYTES: Final = 512 // 2 + 512 // GROUP_LENGTH
+"""512 channels in E2M1, one E4M3 scale per 16."""
+
+INDEX_ROW_BYTES: Final = 128 // 2 + 128 // UE8M0_GROUP_LENGTH
+"""128 channels in E2M1, one UE8M0 scale per 32: what the index keeps beside each global row."""
+
+GLOBAL_ROWS_PER_TOKEN: Final = 3 / 2 + 1
+"""Four layers own global rows, which the others read: three keep a row for two tokens, one a row for each."""
+
+V41_FLASH: Final = CacheGeometry(
+    name="DeepSeek V4.1-Flash",
+    window_layers=40,
+    window=128,
+    window_row_bytes=WINDOW_ROW_BYTES,
+    global_token_bytes=(GLOBAL_ROW_BYTES + INDEX_ROW_BYTES) * GLOBAL_ROWS_PER_TOKEN,
+)
+"""Source: public accounts of its serving in vLLM (issue 56935 for the formats) and fastllm (PR 727 for the layers)."""
 
 
 class Policy(enum.Enum):

@@ -8,7 +8,7 @@ Letters: `T` tokens, `n` tokens fed, `m` rows read, `L` layers, `W` window, `D` 
 
 import enum
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int
@@ -28,6 +28,7 @@ class Rows(NamedTuple):
     values: Float64[np.ndarray, "kv_heads m E"]
 
 
+@runtime_checkable
 class Network(Protocol):
     """A decoder in steps. Positions are those in the whole text, from 0, wherever feeding starts."""
 
@@ -69,6 +70,28 @@ class Run:
     hidden: Float64[np.ndarray, "layers_and_output T width"]
     rows: list[Rows]
     logits: Float64[np.ndarray, "T vocabulary"]
+
+
+def refuse_unfit(
+    kind: LayerKind, layer: int, positions: Int[np.ndarray, " n"], rows: Rows, is_visible: np.ndarray | None
+) -> None:
+    """Refuse what `attend` cannot be given in a layer of this kind.
+
+    Raises
+    ------
+    ValueError
+        If `is_visible` is missing or of another shape in a window layer, or given in a global one; or if the rows of
+        a global layer do not reach the last position fed.
+    """
+    n_rows, last = rows.keys.shape[1], int(positions.max(initial=-1))
+    if kind is LayerKind.WINDOW:
+        shape, got = (len(positions), n_rows), None if is_visible is None else is_visible.shape
+        if got != shape:
+            raise ValueError(f"is_visible: expected shape {shape} in window layer {layer}, got {got}")
+    elif is_visible is not None:
+        raise ValueError(f"is_visible: expected None in global layer {layer}, got shape {is_visible.shape}")
+    elif n_rows <= last:
+        raise ValueError(f"rows: expected all from position 0 to {last} in global layer {layer}, got {n_rows} rows")
 
 
 def swa_forward(network: Network, tokens: Int[np.ndarray, " T"]) -> Run:

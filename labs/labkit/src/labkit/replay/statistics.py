@@ -10,7 +10,7 @@ Values are measured after the head's output projection, as what they add to the 
 counts; so all distances are in its units. A gain is the largest factor by which a matrix makes a vector longer.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float64, Int
@@ -120,6 +120,7 @@ class Reads(NamedTuple):
     mlp: Mlp | None = None
 
 
+@runtime_checkable
 class ReadableNetwork(Network, Protocol):
     """A network that shows what its heads meet."""
 
@@ -154,11 +155,16 @@ def record_statistics(network: ReadableNetwork, run: Run, hit: int, replay_token
 
 def _of_layer(reads: Reads, start: int, window: int | None) -> LayerStatistics:
     """Return the statistics of one layer; without a window it is global, and its rows are all kept."""
-    tokens = [_of_token(reads, start, window, position) for position in range(start, reads.keys.shape[1])]
+    last = np.arange(start, reads.keys.shape[1])
+    first = np.zeros_like(last) if window is None else np.maximum(0, last - window + 1)
+    kept = first if window is None else np.maximum(start, first)
+    tokens = [_of_token(reads, *rows) for rows in np.stack([first, kept, last], axis=1).tolist()]
     measured: dict[str, Any] = {name: np.stack([token[name] for token in tokens], axis=1) for name in tokens[0]}
     is_rebuilt = float(window is not None)
     return LayerStatistics(
         **measured,
+        value_diameter=diameters(reads.outputs, first, last),
+        key_diameter=diameters(reads.keys, kept, last),
         query_gain=reads.query_gain,
         key_gain=is_rebuilt * reads.key_gain,
         value_gain=is_rebuilt * reads.value_gain,
@@ -169,37 +175,46 @@ def _of_layer(reads: Reads, start: int, window: int | None) -> LayerStatistics:
     )
 
 
-def _of_token(reads: Reads, start: int, window: int | None, position: int) -> dict[str, np.ndarray]:
-    """Return what one token adds to `LayerStatistics`: one number per head under each name."""
-    first = 0 if window is None else max(0, position - window + 1)
-    n_missing = 0 if window is None else max(0, start - first)
-    queries = reads.queries[:, position]
+def _of_token(reads: Reads, first: int, kept: int, position: int) -> dict[str, np.ndarray]:
+    """Return what one token adds to `LayerStatistics`, one number per head under each name.
+
+    It read the rows from `first` to itself; those before `kept` are missing.
+    """
+    n_missing, queries = kept - first, reads.queries[:, position]
     keys, outputs = reads.keys[:, first : position + 1], reads.outputs[:, first : position + 1]
     logits = np.einsum("hd,hmd->hm", queries, keys) / np.sqrt(queries.shape[-1])
-    kept = _softmax(logits[:, n_missing:])
+    weights = _softmax(logits[:, n_missing:])
     found = {
         "truncated_mass": np.zeros(len(queries)),
         "mean_distance": np.zeros(len(queries)),
-        "value_diameter": diameter(outputs),
         "query_norm": np.linalg.norm(queries, axis=-1),
-        "key_diameter": diameter(keys[:, n_missing:]),
-        "weight_squares": (kept**2).sum(axis=-1),
+        "weight_squares": (weights**2).sum(axis=-1),
     }
     if n_missing:
         missing = _softmax(logits[:, :n_missing])
-        apart = _mean(missing, outputs[:, :n_missing]) - _mean(kept, outputs[:, n_missing:])
+        apart = _mean(missing, outputs[:, :n_missing]) - _mean(weights, outputs[:, n_missing:])
         found["truncated_mass"] = _softmax(logits)[:, :n_missing].sum(axis=-1)
         found["mean_distance"] = np.linalg.norm(apart, axis=-1)
     return found
 
 
 def _mean(weights: Float64[np.ndarray, "heads m"], points: Float64[np.ndarray, "heads m width"]) -> np.ndarray:
-    return np.einsum("hm,hmw->hw", weights, points)
+    return np.asarray(np.einsum("hm,hmw->hw", weights, points))
 
 
-def diameter(points: Float64[np.ndarray, "heads m width"]) -> Float64[np.ndarray, " heads"]:
-    """Return the largest distance between two points of each head."""
-    return np.array([max(np.linalg.norm(own - point, axis=-1).max() for point in own) for own in points])
+def diameters(
+    points: Float64[np.ndarray, "heads T width"], first: Int[np.ndarray, " n"], last: Int[np.ndarray, " n"]
+) -> Float64[np.ndarray, "heads n"]:
+    """Return the largest distance between two of the points from each `first` to its `last`, for each head."""
+    oldest = int(first.min())
+    points = points[:, oldest : int(last.max()) + 1]
+    apart = np.zeros((len(points), points.shape[1], points.shape[1]))
+    for number in range(points.shape[1]):  # differences, not products: points close together keep their distance
+        away = points[:, :number] - points[:, number, None]
+        apart[:, number, :number] = np.sqrt(np.einsum("hmw,hmw->hm", away, away))
+    spans = zip(first - oldest, last - oldest + 1, strict=True)
+    widest = [apart[:, start:stop, start:stop].max(axis=(1, 2)) for start, stop in spans]
+    return np.stack(widest, axis=1)
 
 
 def _softmax(logits: Float64[np.ndarray, "heads m"]) -> Float64[np.ndarray, "heads m"]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float64, Int
 
-from labkit.replay.network import LayerKind, Rows
+from labkit.replay.network import LayerKind, Rows, refuse_unfit
 from labkit.replay.statistics import Reads
 
 VOCABULARY = 64
@@ -62,7 +62,18 @@ class ToyNetwork:
         self.to_logits = rng.normal(size=(width, VOCABULARY)) / np.sqrt(width)
 
     def embed(self, tokens: Int[np.ndarray, " n"]) -> Float64[np.ndarray, "n width"]:
-        """Feed tokens: return the input of the first layer."""
+        """Feed tokens: return the input of the first layer.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If tokens are not integers, or not from 0 to 63.
+        """
+        if not np.issubdtype(tokens.dtype, np.integer):
+            raise TypeError(f"tokens: expected integers, got {tokens.dtype}")
+        wrong = tokens[(tokens < 0) | (tokens >= VOCABULARY)]
+        if wrong.size:
+            raise ValueError(f"tokens: expected 0 to {VOCABULARY - 1}, got {wrong[0]}")
         return np.asarray(self.embedding[tokens])
 
     def rows(self, layer: int, hidden: Float64[np.ndarray, "n width"], positions: Int[np.ndarray, " n"]) -> Rows:
@@ -79,6 +90,7 @@ class ToyNetwork:
         is_visible: Bool[np.ndarray, "n m"] | None = None,
     ) -> Float64[np.ndarray, "n width"]:
         """Return the output of the layer: its input and what attention adds."""
+        refuse_unfit(self.kinds[layer], layer, positions, rows, is_visible)
         if is_visible is None:
             is_visible = positions[:, None] >= np.arange(rows.keys.shape[1])
         queries = rotate(self._times(hidden, self.to_query[layer]), positions)
