@@ -318,16 +318,16 @@ for n_groups in (1, 2, 3, 17):
     expect_bytes(quantised(x)[0], as_bytes(x)[0], given=f"{n_groups} groups")
 
 # %% check="quantise_pack-traffic"
-"""The threads ask for at most 1.2 times the bytes that must be moved."""
+"""The threads ask for at most 1.5 times the bytes that must be moved."""
 x = np.random.default_rng(0).normal(size=(64, 16)).astype(np.float32)
 if xp is np:  # a GPU does not say what it moved
-    expect_close(quantised(x)[2].report.global_bytes / (73 * 64), 1.0, 0.2, given="64 groups, bytes over 73 · 64")
+    expect_close(quantised(x)[2].report.global_bytes / (73 * 64), 1.0, 0.5, given="64 groups, bytes over 73 · 64")
 
 # %% check="quantise_pack-sectors"
-"""The transactions move at most 1.6 times the bytes that must be moved."""
+"""The transactions move at most three times the bytes that must be moved."""
 x = np.random.default_rng(0).normal(size=(64, 16)).astype(np.float32)
 if xp is np:
-    expect_close(quantised(x)[2].report.moved_bytes / (73 * 64), 1.0, 0.6, given="64 groups, bytes over 73 · 64")
+    expect_close(quantised(x)[2].report.moved_bytes / (73 * 64), 1.0, 2.0, given="64 groups, bytes over 73 · 64")
 
 # %% check="quantise_pack-large"
 """More elements than the grid has threads, compared without tracing."""
@@ -383,12 +383,12 @@ for n_groups in (1, 3, 33):
     expect_values(decoded(packed, scales)[0], expected, given=f"{n_groups} groups")
 
 # %% check="dequantise-traffic"
-"""At most 1.3 times the bytes that must be moved, and 1.5 times in sectors."""
+"""The threads ask for at most 1.5 times the bytes that must be moved; transactions move at most three times."""
 packed, scales, _ = cache_of(128)
 if xp is np:
     report = decoded(packed, scales)[1].report
-    expect_close(report.global_bytes / (73 * 128), 1.0, 0.3, given="128 groups, bytes over 73 · 128")
-    expect_close(report.moved_bytes / (73 * 128), 1.0, 0.5, given="128 groups, bytes over 73 · 128")
+    expect_close(report.global_bytes / (73 * 128), 1.0, 0.5, given="128 groups, bytes over 73 · 128")
+    expect_close(report.moved_bytes / (73 * 128), 1.0, 2.0, given="128 groups, bytes over 73 · 128")
 
 # %% check="dequantise-large"
 """More bytes than the grid has threads, compared without tracing."""

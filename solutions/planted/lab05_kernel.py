@@ -497,7 +497,7 @@ extern "C" __global__ void quantise_pack(const float* x, unsigned char* packed, 
     + DEVICE_CODE
 )
 
-# %% wrong="quantise_pack" name="reads_twice" loses="quantise_pack-traffic quantise_pack-sectors"
+# %% wrong="quantise_pack" name="reads_twice" loses="quantise_pack-traffic"
 # Reads its element again when it divides.
 QUANTISE_PACK = (
     r"""
@@ -635,6 +635,190 @@ extern "C" __global__ void quantise_pack(const float* x, unsigned char* packed, 
         const float s = decode_e4m3(scale);
         packed[j] = encode_e2m1(__fdiv_rn(pair.x, s)) + 16u * encode_e2m1(__fdiv_rn(pair.y, s));
         if (lane % 8 == 0) scales[j / 8] = scale;
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
+# %% right="quantise_pack" name="float4"
+# Gives each lane four elements at once, so that four lanes share a scale.
+QUANTISE_PACK = (
+    r"""
+__device__ unsigned char encode_e4m3(float x);
+__device__ float decode_e4m3(unsigned char byte);
+__device__ unsigned int encode_e2m1(float x);
+
+#define FULL_WARP 0xffffffffu
+
+extern "C" __global__ void quantise_pack(const float* x, unsigned char* packed, unsigned char* scales, int n_groups)
+{
+    const int lane = threadIdx.x % 32;
+    const long long n_elements = 16LL * n_groups;
+    const long long n_threads = (long long)gridDim.x * blockDim.x;
+    const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x - lane;
+
+    const float4* fours = reinterpret_cast<const float4*>(x);
+    unsigned short* twos = reinterpret_cast<unsigned short*>(packed);
+    for (long long start = first; 4 * start < n_elements; start += n_threads) {
+        const long long j = start + lane;
+        const bool inside = 4 * j < n_elements;
+        const float4 v = inside ? fours[j] : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        float amax = fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w)));
+        amax = fmaxf(amax, __shfl_xor_sync(FULL_WARP, amax, 1));
+        amax = fmaxf(amax, __shfl_xor_sync(FULL_WARP, amax, 2));
+        if (!inside) continue;
+        const unsigned char scale = encode_e4m3(fmaxf(__fdiv_rn(amax, 6.0f), 0.001953125f));
+        const float s = decode_e4m3(scale);
+        twos[j] = encode_e2m1(__fdiv_rn(v.x, s)) | encode_e2m1(__fdiv_rn(v.y, s)) << 4
+                | encode_e2m1(__fdiv_rn(v.z, s)) << 8 | encode_e2m1(__fdiv_rn(v.w, s)) << 12;
+        if (j % 4 == 0) scales[j / 4] = scale;
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
+# %% right="quantise_pack" name="warp_for_each_group"
+# Takes a group for each warp, and leaves half of its lanes idle.
+QUANTISE_PACK = (
+    r"""
+__device__ unsigned char encode_e4m3(float x);
+__device__ float decode_e4m3(unsigned char byte);
+__device__ unsigned int encode_e2m1(float x);
+
+#define FULL_WARP 0xffffffffu
+
+extern "C" __global__ void quantise_pack(const float* x, unsigned char* packed, unsigned char* scales, int n_groups)
+{
+    const int lane = threadIdx.x % 32;
+    const long long n_elements = 16LL * n_groups;
+    const long long n_threads = (long long)gridDim.x * blockDim.x;
+    const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x - lane;
+
+    for (long long g = first / 32; g < n_groups; g += n_threads / 32) {
+        const float value = lane < 16 ? x[16 * g + lane] : 0.0f;
+        float amax = fabsf(value);
+        for (int d = 16; d > 0; d /= 2) amax = fmaxf(amax, __shfl_xor_sync(FULL_WARP, amax, d));
+        const unsigned char scale = encode_e4m3(fmaxf(__fdiv_rn(amax, 6.0f), 0.001953125f));
+        const unsigned int code = encode_e2m1(__fdiv_rn(value, decode_e4m3(scale)));
+        const unsigned int next = __shfl_down_sync(FULL_WARP, code, 1);
+        if (lane < 16 && lane % 2 == 0) packed[8 * g + lane / 2] = code | next << 4;
+        if (lane == 0) scales[g] = scale;
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
+# %% right="quantise_pack" name="group_by_float4"
+# Gives each thread a whole group, which it reads by float4 and writes by uint2.
+QUANTISE_PACK = (
+    r"""
+__device__ unsigned char encode_e4m3(float x);
+__device__ float decode_e4m3(unsigned char byte);
+__device__ unsigned int encode_e2m1(float x);
+
+#define FULL_WARP 0xffffffffu
+
+extern "C" __global__ void quantise_pack(const float* x, unsigned char* packed, unsigned char* scales, int n_groups)
+{
+    const int lane = threadIdx.x % 32;
+    const long long n_elements = 16LL * n_groups;
+    const long long n_threads = (long long)gridDim.x * blockDim.x;
+    const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x - lane;
+
+    const float4* fours = reinterpret_cast<const float4*>(x);
+    uint2* words = reinterpret_cast<uint2*>(packed);
+    for (long long g = first + lane; g < n_groups; g += n_threads) {
+        float v[16], amax = 0.0f;
+        for (int i = 0; i < 4; ++i) {
+            const float4 f = fours[4 * g + i];
+            v[4 * i] = f.x; v[4 * i + 1] = f.y; v[4 * i + 2] = f.z; v[4 * i + 3] = f.w;
+        }
+        for (int i = 0; i < 16; ++i) amax = fmaxf(amax, fabsf(v[i]));
+        const unsigned char scale = encode_e4m3(fmaxf(__fdiv_rn(amax, 6.0f), 0.001953125f));
+        const float s = decode_e4m3(scale);
+        unsigned int lo = 0, hi = 0;
+        for (int i = 0; i < 8; ++i) {
+            lo |= encode_e2m1(__fdiv_rn(v[i], s)) << 4 * i;
+            hi |= encode_e2m1(__fdiv_rn(v[i + 8], s)) << 4 * i;
+        }
+        words[g] = make_uint2(lo, hi);
+        scales[g] = scale;
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
+# %% right="quantise_pack" name="maxima_in_shared_memory"
+# Lets each thread look through the sizes of its group in shared memory.
+QUANTISE_PACK = (
+    r"""
+__device__ unsigned char encode_e4m3(float x);
+__device__ float decode_e4m3(unsigned char byte);
+__device__ unsigned int encode_e2m1(float x);
+
+#define FULL_WARP 0xffffffffu
+
+extern "C" __global__ void quantise_pack(const float* x, unsigned char* packed, unsigned char* scales, int n_groups)
+{
+    const int lane = threadIdx.x % 32;
+    const long long n_elements = 16LL * n_groups;
+    const long long n_threads = (long long)gridDim.x * blockDim.x;
+    const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x - lane;
+
+    __shared__ float sizes[256];
+    for (long long base = (long long)blockIdx.x * blockDim.x; base < n_elements; base += n_threads) {
+        const long long i = base + threadIdx.x;
+        const float value = i < n_elements ? x[i] : 0.0f;
+        sizes[threadIdx.x] = fabsf(value);
+        __syncthreads();
+        float amax = 0.0f;
+        for (int k = 0; k < 16; ++k) amax = fmaxf(amax, sizes[threadIdx.x / 16 * 16 + k]);
+        const unsigned char scale = encode_e4m3(fmaxf(__fdiv_rn(amax, 6.0f), 0.001953125f));
+        const unsigned int code = encode_e2m1(__fdiv_rn(value, decode_e4m3(scale)));
+        const unsigned int next = __shfl_down_sync(FULL_WARP, code, 1);
+        if (i < n_elements && lane % 2 == 0) packed[i / 2] = code | next << 4;
+        if (i < n_elements && lane % 16 == 0) scales[i / 16] = scale;
+        __syncthreads();
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
+# %% right="quantise_pack" name="word_by_shuffles"
+# Joins eight codes into a word by shuffles, and divides by /, which rounds correctly too.
+QUANTISE_PACK = (
+    r"""
+__device__ unsigned char encode_e4m3(float x);
+__device__ float decode_e4m3(unsigned char byte);
+__device__ unsigned int encode_e2m1(float x);
+
+#define FULL_WARP 0xffffffffu
+
+extern "C" __global__ void quantise_pack(const float* x, unsigned char* packed, unsigned char* scales, int n_groups)
+{
+    const int lane = threadIdx.x % 32;
+    const long long n_elements = 16LL * n_groups;
+    const long long n_threads = (long long)gridDim.x * blockDim.x;
+    const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x - lane;
+
+    for (long long start = first; start < n_elements; start += n_threads) {
+        const long long i = start + lane;
+        float value = 0;
+        if (i < n_elements) value = __ldg(x + i);
+        float amax = fabs(value);
+        #pragma unroll
+        for (int distance = 1; distance <= 8; distance <<= 1)
+            amax = max(amax, __shfl_xor_sync(FULL_WARP, amax, distance, 16));
+        unsigned char scale = encode_e4m3(max(amax / 6, 1.0f / 512));
+        unsigned int word = encode_e2m1(value / decode_e4m3(scale)) << 4 * (lane % 8);
+        for (int d = 1; d < 8; d *= 2) word |= __shfl_xor_sync(FULL_WARP, word, d);
+        if (i < n_elements && lane % 8 == 0) ((unsigned int*)packed)[i / 8] = word;
+        if (i < n_elements && lane % 16 == 0) scales[i / 16] = scale;
     }
 }
 """
@@ -787,8 +971,8 @@ extern "C" __global__ void dequantise(const unsigned char* packed, const unsigne
     + DEVICE_CODE
 )
 
-# %% wrong="dequantise" name="one_number_at_a_time" loses="dequantise-traffic"
-# Writes the two numbers one after the other, so that each store leaves gaps.
+# %% wrong="dequantise" name="written_then_scaled" loses="dequantise-traffic"
+# Writes the numbers of the codes, then reads them back and writes them scaled.
 DEQUANTISE = (
     r"""
 __device__ float decode_e4m3(unsigned char byte);
@@ -799,12 +983,39 @@ extern "C" __global__ void dequantise(const unsigned char* packed, const unsigne
     const long long n_bytes = 8LL * n_groups;
     const long long n_threads = (long long)gridDim.x * blockDim.x;
     const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    float2* pairs = reinterpret_cast<float2*>(x);
 
     for (long long j = first; j < n_bytes; j += n_threads) {
         const unsigned int byte = packed[j];
+        pairs[j] = make_float2(decode_e2m1(byte & 15u), decode_e2m1(byte >> 4));
         const float scale = decode_e4m3(scales[j / 8]);
-        x[2 * j] = decode_e2m1(byte & 15u) * scale;
-        x[2 * j + 1] = decode_e2m1(byte >> 4) * scale;
+        pairs[j] = make_float2(pairs[j].x * scale, pairs[j].y * scale);
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
+# %% wrong="dequantise" name="thread_for_each_group" loses="dequantise-traffic"
+# Lets each thread take a group, so that neighbouring threads write 64 bytes apart.
+DEQUANTISE = (
+    r"""
+__device__ float decode_e4m3(unsigned char byte);
+__device__ float decode_e2m1(unsigned int code);
+
+extern "C" __global__ void dequantise(const unsigned char* packed, const unsigned char* scales, float* x, int n_groups)
+{
+    const long long n_bytes = 8LL * n_groups;
+    const long long n_threads = (long long)gridDim.x * blockDim.x;
+    const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    float2* pairs = reinterpret_cast<float2*>(x);
+
+    for (long long g = first; g < n_groups; g += n_threads) {
+        const float s = decode_e4m3(scales[g]);
+        for (int i = 0; i < 8; ++i) {
+            const unsigned int byte = packed[8 * g + i];
+            pairs[8 * g + i] = make_float2(decode_e2m1(byte & 15u) * s, decode_e2m1(byte >> 4) * s);
+        }
     }
 }
 """
@@ -887,6 +1098,133 @@ extern "C" __global__ void dequantise(const unsigned char* packed, const unsigne
         fours[j] = make_float4(s * decode_e2m1(two & 15u), s * decode_e2m1(two >> 4 & 15u),
                                s * decode_e2m1(two >> 8 & 15u), s * decode_e2m1(two >> 12));
     }
+}
+"""
+    + DEVICE_CODE
+)
+
+# %% right="dequantise" name="one_number_at_a_time"
+# Writes the two numbers one after the other: each store leaves gaps that the next one fills.
+DEQUANTISE = (
+    r"""
+__device__ float decode_e4m3(unsigned char byte);
+__device__ float decode_e2m1(unsigned int code);
+
+extern "C" __global__ void dequantise(const unsigned char* packed, const unsigned char* scales, float* x, int n_groups)
+{
+    const long long n_bytes = 8LL * n_groups;
+    const long long n_threads = (long long)gridDim.x * blockDim.x;
+    const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+
+    for (long long j = first; j < n_bytes; j += n_threads) {
+        const unsigned int byte = packed[j];
+        const float scale = decode_e4m3(scales[j / 8]);
+        x[2 * j] = decode_e2m1(byte & 15u) * scale;
+        x[2 * j + 1] = decode_e2m1(byte >> 4) * scale;
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
+# %% right="dequantise" name="thread_for_each_number"
+# Takes one number for each thread, so that two threads read a byte and sixteen a scale.
+DEQUANTISE = (
+    r"""
+__device__ float decode_e4m3(unsigned char byte);
+__device__ float decode_e2m1(unsigned int code);
+
+extern "C" __global__ void dequantise(const unsigned char* packed, const unsigned char* scales, float* x, int n_groups)
+{
+    const long long n_bytes = 8LL * n_groups;
+    const long long n_threads = (long long)gridDim.x * blockDim.x;
+    const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+
+    for (long long i = first; i < 2 * n_bytes; i += n_threads) {
+        const unsigned int byte = packed[i / 2];
+        const unsigned int code = i % 2 ? byte >> 4 : byte & 15u;
+        x[i] = decode_e2m1(code) * decode_e4m3(scales[i / 16]);
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
+# %% right="dequantise" name="words"
+# Takes four bytes for each thread, and writes eight numbers by two float4.
+DEQUANTISE = (
+    r"""
+__device__ float decode_e4m3(unsigned char byte);
+__device__ float decode_e2m1(unsigned int code);
+
+extern "C" __global__ void dequantise(const unsigned char* packed, const unsigned char* scales, float* x, int n_groups)
+{
+    const long long n_bytes = 8LL * n_groups;
+    const long long n_threads = (long long)gridDim.x * blockDim.x;
+    const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+
+    const unsigned int* words = reinterpret_cast<const unsigned int*>(packed);
+    float4* fours = reinterpret_cast<float4*>(x);
+    for (long long w = first; w < n_bytes / 4; w += n_threads) {
+        const unsigned int word = words[w];
+        const float s = decode_e4m3(scales[w / 2]);
+        fours[2 * w] = make_float4(s * decode_e2m1(word & 15u), s * decode_e2m1(word >> 4 & 15u), s * decode_e2m1(word >> 8 & 15u), s * decode_e2m1(word >> 12 & 15u));
+        fours[2 * w + 1] = make_float4(s * decode_e2m1(word >> 16 & 15u), s * decode_e2m1(word >> 20 & 15u), s * decode_e2m1(word >> 24 & 15u), s * decode_e2m1(word >> 28));
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
+# %% right="dequantise" name="group_by_float4"
+# Gives each thread a whole group, which it reads by uint2 and writes by float4.
+DEQUANTISE = (
+    r"""
+__device__ float decode_e4m3(unsigned char byte);
+__device__ float decode_e2m1(unsigned int code);
+
+extern "C" __global__ void dequantise(const unsigned char* packed, const unsigned char* scales, float* x, int n_groups)
+{
+    const long long n_bytes = 8LL * n_groups;
+    const long long n_threads = (long long)gridDim.x * blockDim.x;
+    const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+
+    const uint2* words = reinterpret_cast<const uint2*>(packed);
+    float4* fours = reinterpret_cast<float4*>(x);
+    for (long long g = first; g < n_groups; g += n_threads) {
+        const float s = decode_e4m3(scales[g]);
+        const uint2 two = words[g];
+        for (int i = 0; i < 4; ++i) {
+            const unsigned int part = (i < 2 ? two.x : two.y) >> 16 * (i % 2);
+            fours[4 * g + i] = make_float4(s * decode_e2m1(part & 15u), s * decode_e2m1(part >> 4 & 15u), s * decode_e2m1(part >> 8 & 15u), s * decode_e2m1(part >> 12 & 15u));
+        }
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
+# %% right="dequantise" name="warp_for_each_group"
+# Takes a group for each warp, eight lanes of which have a byte.
+DEQUANTISE = (
+    r"""
+__device__ float decode_e4m3(unsigned char byte);
+__device__ float decode_e2m1(unsigned int code);
+
+extern "C" __global__ void dequantise(const unsigned char* packed, const unsigned char* scales, float* x, int n_groups)
+{
+    const long long n_bytes = 8LL * n_groups;
+    const long long n_threads = (long long)gridDim.x * blockDim.x;
+    const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    float2* pairs = reinterpret_cast<float2*>(x);
+
+    const int lane = threadIdx.x % 32;
+    for (long long g = first / 32; g < n_groups; g += n_threads / 32)
+        if (lane < 8) {
+            const unsigned int byte = packed[8 * g + lane];
+            const float s = decode_e4m3(scales[g]);
+            pairs[8 * g + lane] = make_float2(decode_e2m1(byte & 15u) * s, decode_e2m1(byte >> 4) * s);
+        }
 }
 """
     + DEVICE_CODE
@@ -2028,6 +2366,130 @@ extern "C" __global__ void combine_parts(
     + DEVICE_CODE
 )
 
+# %% wrong="decode_attention" name="parts_not_rescaled" loses="decode_attention-parts decode_attention-traffic decode_attention-long"
+# Adds parts that were left with different maxima as they are.
+DECODE_ATTENTION = (
+    r"""
+__device__ float decode_e4m3(unsigned char byte);
+__device__ float decode_e2m1(unsigned int code);
+
+#define FULL_WARP 0xffffffffu
+#define TILE 32
+#define MAX_WIDTH 256
+#define POSITIVE_INFINITY __int_as_float(0x7f800000)
+
+__device__ void load_tile(
+    float* tile, const unsigned char* packed, const unsigned char* scales, long long row, int n_tokens, int width)
+{
+    const unsigned int* words = reinterpret_cast<const unsigned int*>(packed + row * (width / 2));
+    scales += row * (width / 16);
+    for (int w = threadIdx.y * 32 + threadIdx.x; w < n_tokens * width / 8; w += blockDim.y * 32) {
+        const unsigned int word = words[w];
+        const float scale = decode_e4m3(scales[w / 2]);
+        const int t = 8 * w / width, d = 8 * w % width;
+        for (int i = 0; i < 8; ++i) {
+            const int j = (i + threadIdx.x / 4) % 8;
+            tile[t * (width + 1) + d + j] = scale * decode_e2m1(word >> 4 * j & 15u);
+        }
+    }
+}
+
+extern "C" __global__ void decode_attention(
+    const float* q,
+    const unsigned char* k_packed, const unsigned char* k_scales,
+    const unsigned char* v_packed, const unsigned char* v_scales,
+    const int* lengths,
+    float* part_output, float* part_max, float* part_sum,
+    int max_tokens, int part_tokens, int width)
+{
+    const int lane = threadIdx.x;
+    const int begin = blockIdx.x * part_tokens;
+    const int end = min(begin + part_tokens, lengths[blockIdx.z]);
+    if (begin >= end) return;
+
+    const long long kv_head = (long long)blockIdx.z * gridDim.y + blockIdx.y;
+    const long long query_head = kv_head * blockDim.y + threadIdx.y;
+    const long long row = kv_head * max_tokens;
+
+    extern __shared__ float shared[];
+    float* tile = shared;
+    float* query = tile + TILE * (width + 1) + threadIdx.y * width;
+    float* weights = tile + TILE * (width + 1) + blockDim.y * width + threadIdx.y * TILE;
+    for (int d = lane; d < width; d += 32) query[d] = q[query_head * width + d] / sqrtf((float)width);
+
+    float running_max = -POSITIVE_INFINITY, running_sum = 0.0f;
+    float output[MAX_WIDTH / 32] = {};
+
+    for (int first = begin; first < end; first += TILE) {
+        const int n_tokens = min(TILE, end - first);
+        load_tile(tile, k_packed, k_scales, row + first, n_tokens, width);
+        __syncthreads();
+        float logit = -POSITIVE_INFINITY;
+        if (lane < n_tokens) {
+            logit = 0.0f;
+            for (int d = 0; d < width; ++d) logit += query[d] * tile[lane * (width + 1) + d];
+        }
+        float new_max = fmaxf(running_max, logit);
+        for (int distance = 16; distance > 0; distance /= 2)
+            new_max = fmaxf(new_max, __shfl_xor_sync(FULL_WARP, new_max, distance));
+        const float correction = expf(running_max - new_max);
+        weights[lane] = expf(logit - new_max);
+        float tile_sum = weights[lane];
+        for (int distance = 16; distance > 0; distance /= 2)
+            tile_sum += __shfl_xor_sync(FULL_WARP, tile_sum, distance);
+        running_sum = running_sum * correction + tile_sum;
+        running_max = new_max;
+        __syncthreads();
+        load_tile(tile, v_packed, v_scales, row + first, n_tokens, width);
+        __syncthreads();
+        for (int c = 0; c < MAX_WIDTH / 32; ++c) {
+            const int d = lane + 32 * c;
+            float sum = output[c] * correction;
+            for (int t = 0; t < n_tokens && d < width; ++t) sum += weights[t] * tile[t * (width + 1) + d];
+            output[c] = sum;
+        }
+        __syncthreads();
+    }
+
+    const long long part = query_head * gridDim.x + blockIdx.x;
+    for (int c = 0; c < MAX_WIDTH / 32; ++c) {
+        const int d = lane + 32 * c;
+        if (d < width) part_output[part * width + d] = output[c];
+    }
+    if (lane == 0) {
+        part_max[part] = running_max;
+        part_sum[part] = running_sum;
+    }
+}
+
+extern "C" __global__ void combine_parts(
+    const float* part_output, const float* part_max, const float* part_sum, const int* lengths,
+    float* output, int n_parts, int part_tokens, int width)
+{
+    const int length = lengths[blockIdx.y];
+    const int n_used = (length + part_tokens - 1) / part_tokens;
+    const long long query_head = (long long)blockIdx.y * gridDim.x + blockIdx.x;
+    part_output += query_head * n_parts * width;
+    part_max += query_head * n_parts;
+    part_sum += query_head * n_parts;
+
+    float largest = -POSITIVE_INFINITY;
+    for (int part = 0; part < n_used; ++part) largest = fmaxf(largest, part_max[part]);
+
+    for (int d = threadIdx.x; d < width; d += blockDim.x) {
+        float total = 0.0f, sum = 0.0f;
+        for (int part = 0; part < n_used; ++part) {
+            const float share = 1.0f;
+            total += share * part_sum[part];
+            sum += share * part_output[part * width + d];
+        }
+        output[query_head * width + d] = length > 0 ? sum / total : 0.0f;
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
 # %% wrong="decode_attention" name="from_the_beginning" loses="decode_attention-parts decode_attention-traffic decode_attention-long"
 # Begins each part at token 0.
 DECODE_ATTENTION = (
@@ -2998,6 +3460,517 @@ extern "C" __global__ void decode_attention(
             for (int c = 0; c < MAX_WIDTH / 32; ++c)
                 if (lane + 32 * c < width) output[c] += w * tile[t * (width + 1) + lane + 32 * c];
         }
+    }
+
+    const long long part = query_head * gridDim.x + blockIdx.x;
+    for (int c = 0; c < MAX_WIDTH / 32; ++c) {
+        const int d = lane + 32 * c;
+        if (d < width) part_output[part * width + d] = output[c];
+    }
+    if (lane == 0) {
+        part_max[part] = running_max;
+        part_sum[part] = running_sum;
+    }
+}
+
+extern "C" __global__ void combine_parts(
+    const float* part_output, const float* part_max, const float* part_sum, const int* lengths,
+    float* output, int n_parts, int part_tokens, int width)
+{
+    const int length = lengths[blockIdx.y];
+    const int n_used = (length + part_tokens - 1) / part_tokens;
+    const long long query_head = (long long)blockIdx.y * gridDim.x + blockIdx.x;
+    part_output += query_head * n_parts * width;
+    part_max += query_head * n_parts;
+    part_sum += query_head * n_parts;
+
+    float largest = -POSITIVE_INFINITY;
+    for (int part = 0; part < n_used; ++part) largest = fmaxf(largest, part_max[part]);
+
+    for (int d = threadIdx.x; d < width; d += blockDim.x) {
+        float total = 0.0f, sum = 0.0f;
+        for (int part = 0; part < n_used; ++part) {
+            const float share = expf(part_max[part] - largest);
+            total += share * part_sum[part];
+            sum += share * part_output[part * width + d];
+        }
+        output[query_head * width + d] = length > 0 ? sum / total : 0.0f;
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
+
+# %% right="decode_attention" name="rescales_when_the_maximum_grows"
+# Rescales only where a tile brings a larger logit, and adds by fmaf.
+DECODE_ATTENTION = (
+    r"""
+__device__ float decode_e4m3(unsigned char byte);
+__device__ float decode_e2m1(unsigned int code);
+
+#define FULL_WARP 0xffffffffu
+#define TILE 32
+#define MAX_WIDTH 256
+#define POSITIVE_INFINITY __int_as_float(0x7f800000)
+
+__device__ void load_tile(
+    float* tile, const unsigned char* packed, const unsigned char* scales, long long row, int n_tokens, int width)
+{
+    const unsigned int* words = reinterpret_cast<const unsigned int*>(packed + row * (width / 2));
+    scales += row * (width / 16);
+    for (int w = threadIdx.y * 32 + threadIdx.x; w < n_tokens * width / 8; w += blockDim.y * 32) {
+        const unsigned int word = words[w];
+        const float scale = decode_e4m3(scales[w / 2]);
+        const int t = 8 * w / width, d = 8 * w % width;
+        for (int i = 0; i < 8; ++i) {
+            const int j = (i + threadIdx.x / 4) % 8;
+            tile[t * (width + 1) + d + j] = scale * decode_e2m1(word >> 4 * j & 15u);
+        }
+    }
+}
+
+extern "C" __global__ void decode_attention(
+    const float* q,
+    const unsigned char* k_packed, const unsigned char* k_scales,
+    const unsigned char* v_packed, const unsigned char* v_scales,
+    const int* lengths,
+    float* part_output, float* part_max, float* part_sum,
+    int max_tokens, int part_tokens, int width)
+{
+    const int lane = threadIdx.x;
+    const int begin = blockIdx.x * part_tokens;
+    const int end = min(begin + part_tokens, lengths[blockIdx.z]);
+    if (begin >= end) return;
+
+    const long long kv_head = (long long)blockIdx.z * gridDim.y + blockIdx.y;
+    const long long query_head = kv_head * blockDim.y + threadIdx.y;
+    const long long row = kv_head * max_tokens;
+
+    extern __shared__ float shared[];
+    float* tile = shared;
+    float* query = tile + TILE * (width + 1) + threadIdx.y * width;
+    float* weights = tile + TILE * (width + 1) + blockDim.y * width + threadIdx.y * TILE;
+    for (int d = lane; d < width; d += 32) query[d] = q[query_head * width + d] / sqrtf((float)width);
+
+    float running_max = -POSITIVE_INFINITY, running_sum = 0.0f;
+    float output[MAX_WIDTH / 32] = {};
+
+    for (int first = begin; first < end; first += TILE) {
+        const int n_tokens = min(TILE, end - first);
+        load_tile(tile, k_packed, k_scales, row + first, n_tokens, width);
+        __syncthreads();
+        float logit = -POSITIVE_INFINITY;
+        if (lane < n_tokens) {
+            logit = 0.0f;
+            for (int d = 0; d < width; ++d) logit = fmaf(query[d], tile[lane * (width + 1) + d], logit);
+        }
+        float tile_max = logit;
+        for (int distance = 1; distance < 32; distance *= 2)
+            tile_max = fmaxf(tile_max, __shfl_xor_sync(FULL_WARP, tile_max, distance));
+        if (tile_max > running_max) {
+            const float shrink = expf(running_max - tile_max);
+            running_sum *= shrink;
+            for (int c = 0; c < MAX_WIDTH / 32; ++c) output[c] *= shrink;
+            running_max = tile_max;
+        }
+        float weight = expf(logit - running_max);
+        weights[lane] = weight;
+        for (int distance = 1; distance < 32; distance *= 2) weight += __shfl_xor_sync(FULL_WARP, weight, distance);
+        running_sum += weight;
+        __syncthreads();
+        load_tile(tile, v_packed, v_scales, row + first, n_tokens, width);
+        __syncthreads();
+        for (int t = 0; t < n_tokens; ++t)
+            for (int d = lane; d < width; d += 32) output[d / 32] += weights[t] * tile[t * (width + 1) + d];
+        __syncthreads();
+    }
+
+    const long long part = query_head * gridDim.x + blockIdx.x;
+    for (int c = 0; c < MAX_WIDTH / 32; ++c) {
+        const int d = lane + 32 * c;
+        if (d < width) part_output[part * width + d] = output[c];
+    }
+    if (lane == 0) {
+        part_max[part] = running_max;
+        part_sum[part] = running_sum;
+    }
+}
+
+extern "C" __global__ void combine_parts(
+    const float* part_output, const float* part_max, const float* part_sum, const int* lengths,
+    float* output, int n_parts, int part_tokens, int width)
+{
+    const int length = lengths[blockIdx.y];
+    const int n_used = (length + part_tokens - 1) / part_tokens;
+    const long long query_head = (long long)blockIdx.y * gridDim.x + blockIdx.x;
+    part_output += query_head * n_parts * width;
+    part_max += query_head * n_parts;
+    part_sum += query_head * n_parts;
+
+    float largest = -POSITIVE_INFINITY;
+    for (int part = 0; part < n_used; ++part) largest = fmaxf(largest, part_max[part]);
+
+    for (int d = threadIdx.x; d < width; d += blockDim.x) {
+        float total = 0.0f, sum = 0.0f;
+        for (int part = 0; part < n_used; ++part) {
+            const float share = expf(part_max[part] - largest);
+            total += share * part_sum[part];
+            sum += share * part_output[part * width + d];
+        }
+        output[query_head * width + d] = length > 0 ? sum / total : 0.0f;
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
+# %% right="decode_attention" name="own_loader"
+# Loads tiles by whole groups instead of by words, each thread one after the other.
+DECODE_ATTENTION = (
+    r"""
+__device__ float decode_e4m3(unsigned char byte);
+__device__ float decode_e2m1(unsigned int code);
+
+#define FULL_WARP 0xffffffffu
+#define TILE 32
+#define MAX_WIDTH 256
+#define POSITIVE_INFINITY __int_as_float(0x7f800000)
+
+__device__ void load_tile(
+    float* tile, const unsigned char* packed, const unsigned char* scales, long long row, int n_tokens, int width)
+{
+    const unsigned int* words = reinterpret_cast<const unsigned int*>(packed + row * (width / 2));
+    scales += row * (width / 16);
+    for (int w = threadIdx.y * 32 + threadIdx.x; w < n_tokens * width / 8; w += blockDim.y * 32) {
+        const unsigned int word = words[w];
+        const float scale = decode_e4m3(scales[w / 2]);
+        const int t = 8 * w / width, d = 8 * w % width;
+        for (int i = 0; i < 8; ++i) {
+            const int j = (i + threadIdx.x / 4) % 8;
+            tile[t * (width + 1) + d + j] = scale * decode_e2m1(word >> 4 * j & 15u);
+        }
+    }
+}
+
+extern "C" __global__ void decode_attention(
+    const float* q,
+    const unsigned char* k_packed, const unsigned char* k_scales,
+    const unsigned char* v_packed, const unsigned char* v_scales,
+    const int* lengths,
+    float* part_output, float* part_max, float* part_sum,
+    int max_tokens, int part_tokens, int width)
+{
+    const int lane = threadIdx.x;
+    const int begin = blockIdx.x * part_tokens;
+    const int end = min(begin + part_tokens, lengths[blockIdx.z]);
+    if (begin >= end) return;
+
+    const long long kv_head = (long long)blockIdx.z * gridDim.y + blockIdx.y;
+    const long long query_head = kv_head * blockDim.y + threadIdx.y;
+    const long long row = kv_head * max_tokens;
+
+    extern __shared__ float shared[];
+    float* tile = shared;
+    float* query = tile + TILE * (width + 1) + threadIdx.y * width;
+    float* weights = tile + TILE * (width + 1) + blockDim.y * width + threadIdx.y * TILE;
+    for (int d = lane; d < width; d += 32) query[d] = q[query_head * width + d] / sqrtf((float)width);
+
+    float running_max = -POSITIVE_INFINITY, running_sum = 0.0f;
+    float output[MAX_WIDTH / 32] = {};
+
+    for (int first = begin; first < end; first += TILE) {
+        const int n_tokens = min(TILE, end - first);
+        
+        for (int g = threadIdx.y * 32 + lane; g < n_tokens * width / 16; g += blockDim.y * 32) {
+            const int t = 16 * g / width, d = 16 * g % width;
+            const float s = decode_e4m3(k_scales[(row + first) * (width / 16) + g]);
+            const uint2 two = reinterpret_cast<const uint2*>(k_packed + (row + first) * (width / 2))[g];
+            for (int i = 0; i < 8; ++i) {
+                tile[t * (width + 1) + d + i] = s * decode_e2m1(two.x >> 4 * i & 15u);
+                tile[t * (width + 1) + d + 8 + i] = s * decode_e2m1(two.y >> 4 * i & 15u);
+            }
+        }
+        __syncthreads();
+        float logit = -POSITIVE_INFINITY;
+        if (lane < n_tokens) {
+            logit = 0.0f;
+            for (int d = 0; d < width; ++d) logit += query[d] * tile[lane * (width + 1) + d];
+        }
+        float new_max = fmaxf(running_max, logit);
+        for (int distance = 16; distance > 0; distance /= 2)
+            new_max = fmaxf(new_max, __shfl_xor_sync(FULL_WARP, new_max, distance));
+        const float correction = expf(running_max - new_max);
+        weights[lane] = expf(logit - new_max);
+        float tile_sum = weights[lane];
+        for (int distance = 16; distance > 0; distance /= 2)
+            tile_sum += __shfl_xor_sync(FULL_WARP, tile_sum, distance);
+        running_sum = running_sum * correction + tile_sum;
+        running_max = new_max;
+        __syncthreads();
+        
+        for (int g = threadIdx.y * 32 + lane; g < n_tokens * width / 16; g += blockDim.y * 32) {
+            const int t = 16 * g / width, d = 16 * g % width;
+            const float s = decode_e4m3(v_scales[(row + first) * (width / 16) + g]);
+            const uint2 two = reinterpret_cast<const uint2*>(v_packed + (row + first) * (width / 2))[g];
+            for (int i = 0; i < 8; ++i) {
+                tile[t * (width + 1) + d + i] = s * decode_e2m1(two.x >> 4 * i & 15u);
+                tile[t * (width + 1) + d + 8 + i] = s * decode_e2m1(two.y >> 4 * i & 15u);
+            }
+        }
+        __syncthreads();
+        for (int c = 0; c < MAX_WIDTH / 32; ++c) {
+            const int d = lane + 32 * c;
+            float sum = output[c] * correction;
+            for (int t = 0; t < n_tokens && d < width; ++t) sum += weights[t] * tile[t * (width + 1) + d];
+            output[c] = sum;
+        }
+        __syncthreads();
+    }
+
+    const long long part = query_head * gridDim.x + blockIdx.x;
+    for (int c = 0; c < MAX_WIDTH / 32; ++c) {
+        const int d = lane + 32 * c;
+        if (d < width) part_output[part * width + d] = output[c];
+    }
+    if (lane == 0) {
+        part_max[part] = running_max;
+        part_sum[part] = running_sum;
+    }
+}
+
+extern "C" __global__ void combine_parts(
+    const float* part_output, const float* part_max, const float* part_sum, const int* lengths,
+    float* output, int n_parts, int part_tokens, int width)
+{
+    const int length = lengths[blockIdx.y];
+    const int n_used = (length + part_tokens - 1) / part_tokens;
+    const long long query_head = (long long)blockIdx.y * gridDim.x + blockIdx.x;
+    part_output += query_head * n_parts * width;
+    part_max += query_head * n_parts;
+    part_sum += query_head * n_parts;
+
+    float largest = -POSITIVE_INFINITY;
+    for (int part = 0; part < n_used; ++part) largest = fmaxf(largest, part_max[part]);
+
+    for (int d = threadIdx.x; d < width; d += blockDim.x) {
+        float total = 0.0f, sum = 0.0f;
+        for (int part = 0; part < n_used; ++part) {
+            const float share = expf(part_max[part] - largest);
+            total += share * part_sum[part];
+            sum += share * part_output[part * width + d];
+        }
+        output[query_head * width + d] = length > 0 ? sum / total : 0.0f;
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
+# %% right="decode_attention" name="two_lanes_for_a_token"
+# Takes 16 tokens at a time, two lanes for the logit of each.
+DECODE_ATTENTION = (
+    r"""
+__device__ float decode_e4m3(unsigned char byte);
+__device__ float decode_e2m1(unsigned int code);
+
+#define FULL_WARP 0xffffffffu
+#define TILE 32
+#define MAX_WIDTH 256
+#define POSITIVE_INFINITY __int_as_float(0x7f800000)
+
+__device__ void load_tile(
+    float* tile, const unsigned char* packed, const unsigned char* scales, long long row, int n_tokens, int width)
+{
+    const unsigned int* words = reinterpret_cast<const unsigned int*>(packed + row * (width / 2));
+    scales += row * (width / 16);
+    for (int w = threadIdx.y * 32 + threadIdx.x; w < n_tokens * width / 8; w += blockDim.y * 32) {
+        const unsigned int word = words[w];
+        const float scale = decode_e4m3(scales[w / 2]);
+        const int t = 8 * w / width, d = 8 * w % width;
+        for (int i = 0; i < 8; ++i) {
+            const int j = (i + threadIdx.x / 4) % 8;
+            tile[t * (width + 1) + d + j] = scale * decode_e2m1(word >> 4 * j & 15u);
+        }
+    }
+}
+
+extern "C" __global__ void decode_attention(
+    const float* q,
+    const unsigned char* k_packed, const unsigned char* k_scales,
+    const unsigned char* v_packed, const unsigned char* v_scales,
+    const int* lengths,
+    float* part_output, float* part_max, float* part_sum,
+    int max_tokens, int part_tokens, int width)
+{
+    const int lane = threadIdx.x;
+    const int begin = blockIdx.x * part_tokens;
+    const int end = min(begin + part_tokens, lengths[blockIdx.z]);
+    if (begin >= end) return;
+
+    const long long kv_head = (long long)blockIdx.z * gridDim.y + blockIdx.y;
+    const long long query_head = kv_head * blockDim.y + threadIdx.y;
+    const long long row = kv_head * max_tokens;
+
+    extern __shared__ float shared[];
+    float* tile = shared;
+    float* query = tile + TILE * (width + 1) + threadIdx.y * width;
+    float* weights = tile + TILE * (width + 1) + blockDim.y * width + threadIdx.y * TILE;
+    for (int d = lane; d < width; d += 32) query[d] = q[query_head * width + d] / sqrtf((float)width);
+
+    float running_max = -POSITIVE_INFINITY, running_sum = 0.0f;
+    float output[MAX_WIDTH / 32] = {};
+
+    for (int first = begin; first < end; first += 16) {
+        const int n_tokens = min(16, end - first);
+        load_tile(tile, k_packed, k_scales, row + first, n_tokens, width);
+        __syncthreads();
+        const int t = lane / 2, half = lane % 2;
+        float logit = 0.0f;
+        for (int d = half * (width / 2); t < n_tokens && d < (half + 1) * (width / 2); ++d)
+            logit += query[d] * tile[t * (width + 1) + d];
+        logit += __shfl_xor_sync(FULL_WARP, logit, 1);
+        if (t >= n_tokens) logit = -POSITIVE_INFINITY;
+        float new_max = fmaxf(running_max, logit);
+        for (int distance = 16; distance > 1; distance /= 2)
+            new_max = fmaxf(new_max, __shfl_xor_sync(FULL_WARP, new_max, distance));
+        const float correction = expf(running_max - new_max);
+        float weight = expf(logit - new_max), tile_sum = weight;
+        if (half == 0) weights[t] = weight;
+        for (int distance = 16; distance > 1; distance /= 2) tile_sum += __shfl_xor_sync(FULL_WARP, tile_sum, distance);
+        running_sum = running_sum * correction + tile_sum;
+        running_max = new_max;
+        __syncthreads();
+        load_tile(tile, v_packed, v_scales, row + first, n_tokens, width);
+        __syncthreads();
+        for (int c = 0; lane + 32 * c < width; ++c) {
+            float sum = 0.0f;
+            for (int u = 0; u < n_tokens; ++u) sum += weights[u] * tile[u * (width + 1) + lane + 32 * c];
+            output[c] = output[c] * correction + sum;
+        }
+        __syncthreads();
+    }
+
+    const long long part = query_head * gridDim.x + blockIdx.x;
+    for (int c = 0; c < MAX_WIDTH / 32; ++c) {
+        const int d = lane + 32 * c;
+        if (d < width) part_output[part * width + d] = output[c];
+    }
+    if (lane == 0) {
+        part_max[part] = running_max;
+        part_sum[part] = running_sum;
+    }
+}
+
+extern "C" __global__ void combine_parts(
+    const float* part_output, const float* part_max, const float* part_sum, const int* lengths,
+    float* output, int n_parts, int part_tokens, int width)
+{
+    const int length = lengths[blockIdx.y];
+    const int n_used = (length + part_tokens - 1) / part_tokens;
+    const long long query_head = (long long)blockIdx.y * gridDim.x + blockIdx.x;
+    part_output += query_head * n_parts * width;
+    part_max += query_head * n_parts;
+    part_sum += query_head * n_parts;
+
+    float largest = -POSITIVE_INFINITY;
+    for (int part = 0; part < n_used; ++part) largest = fmaxf(largest, part_max[part]);
+
+    for (int d = threadIdx.x; d < width; d += blockDim.x) {
+        float total = 0.0f, sum = 0.0f;
+        for (int part = 0; part < n_used; ++part) {
+            const float share = expf(part_max[part] - largest);
+            total += share * part_sum[part];
+            sum += share * part_output[part * width + d];
+        }
+        output[query_head * width + d] = length > 0 ? sum / total : 0.0f;
+    }
+}
+"""
+    + DEVICE_CODE
+)
+
+# %% right="decode_attention" name="logits_in_shared_memory"
+# Puts the logits into shared memory, where every lane looks for the maximum and adds the weights.
+DECODE_ATTENTION = (
+    r"""
+__device__ float decode_e4m3(unsigned char byte);
+__device__ float decode_e2m1(unsigned int code);
+
+#define FULL_WARP 0xffffffffu
+#define TILE 32
+#define MAX_WIDTH 256
+#define POSITIVE_INFINITY __int_as_float(0x7f800000)
+
+__device__ void load_tile(
+    float* tile, const unsigned char* packed, const unsigned char* scales, long long row, int n_tokens, int width)
+{
+    const unsigned int* words = reinterpret_cast<const unsigned int*>(packed + row * (width / 2));
+    scales += row * (width / 16);
+    for (int w = threadIdx.y * 32 + threadIdx.x; w < n_tokens * width / 8; w += blockDim.y * 32) {
+        const unsigned int word = words[w];
+        const float scale = decode_e4m3(scales[w / 2]);
+        const int t = 8 * w / width, d = 8 * w % width;
+        for (int i = 0; i < 8; ++i) {
+            const int j = (i + threadIdx.x / 4) % 8;
+            tile[t * (width + 1) + d + j] = scale * decode_e2m1(word >> 4 * j & 15u);
+        }
+    }
+}
+
+extern "C" __global__ void decode_attention(
+    const float* q,
+    const unsigned char* k_packed, const unsigned char* k_scales,
+    const unsigned char* v_packed, const unsigned char* v_scales,
+    const int* lengths,
+    float* part_output, float* part_max, float* part_sum,
+    int max_tokens, int part_tokens, int width)
+{
+    const int lane = threadIdx.x;
+    const int begin = blockIdx.x * part_tokens;
+    const int end = min(begin + part_tokens, lengths[blockIdx.z]);
+    if (begin >= end) return;
+
+    const long long kv_head = (long long)blockIdx.z * gridDim.y + blockIdx.y;
+    const long long query_head = kv_head * blockDim.y + threadIdx.y;
+    const long long row = kv_head * max_tokens;
+
+    extern __shared__ float shared[];
+    float* tile = shared;
+    float* query = tile + TILE * (width + 1) + threadIdx.y * width;
+    float* weights = tile + TILE * (width + 1) + blockDim.y * width + threadIdx.y * TILE;
+    for (int d = lane; d < width; d += 32) query[d] = q[query_head * width + d] / sqrtf((float)width);
+
+    float running_max = -POSITIVE_INFINITY, running_sum = 0.0f;
+    float output[MAX_WIDTH / 32] = {};
+
+    for (int first = begin; first < end; first += TILE) {
+        const int n_tokens = min(TILE, end - first);
+        load_tile(tile, k_packed, k_scales, row + first, n_tokens, width);
+        __syncthreads();
+        if (lane < n_tokens) {
+            float dot = 0.0f;
+            for (int d = 0; d < width; ++d) dot += query[d] * tile[lane * (width + 1) + d];
+            weights[lane] = dot;
+        }
+        __syncwarp();
+        float new_max = running_max;
+        for (int t = 0; t < n_tokens; ++t) new_max = fmaxf(new_max, weights[t]);
+        __syncwarp();
+        if (lane < n_tokens) weights[lane] = expf(weights[lane] - new_max);
+        __syncwarp();
+        const float correction = running_max == -POSITIVE_INFINITY ? 0.0f : expf(running_max - new_max);
+        running_sum *= correction;
+        for (int t = 0; t < n_tokens; ++t) running_sum += weights[t];
+        running_max = new_max;
+        __syncthreads();
+        load_tile(tile, v_packed, v_scales, row + first, n_tokens, width);
+        __syncthreads();
+        for (int c = 0; lane + 32 * c < width; ++c) {
+            output[c] *= correction;
+            for (int t = 0; t < n_tokens; ++t) output[c] += weights[t] * tile[t * (width + 1) + lane + 32 * c];
+        }
+        __syncthreads();
     }
 
     const long long part = query_head * gridDim.x + blockIdx.x;

@@ -16,6 +16,20 @@ BLOCK_GROUPS = 16
 BLOCK_BYTES = 256
 """Bytes that fill a block of 256 threads, one for each."""
 
+ASKED_FACTOR = 1.5
+"""Bytes that the threads of `quantise_pack` or `dequantise` ask for, over the least that must move.
+
+A thread for each number reads a byte of codes twice and a scale 16 times, which lanes of a warp do at once: (16 + 16 +
+64) / 73 = 1.32, the most of any right way planted. To read the floats twice is (64 + 64 + 9) / 73 = 1.88, and to write
+them twice as much. The packed cache is so small beside them that to read it twice is less than a thread for each number
+asks for: nothing counted tells the two apart."""
+
+MOVED_FACTOR = 3.0
+"""Bytes that transactions move, over the least.
+
+A thread that takes a whole group by float4 touches each sector of 32 bytes twice, and moves 1.88 times the least, 2.64
+if it writes codes byte by byte. By float2 it touches each sector four times, and moves 4.4; by single floats 7.9."""
+
 N_ORDERS = 3
 """Thread orders of a checked run: the natural one, the reversed one, and a secret one for each beyond two."""
 
@@ -53,6 +67,13 @@ def expect_asked(traffic: Any, least: int, factor: float, must: int) -> None:
         raise Mismatch(f"at most {factor} × {least} bytes", f"{asked} bytes")
 
 
+def expect_moved(traffic: Any, least: int) -> None:
+    """Expect that transactions with global memory moved no more than `MOVED_FACTOR` times the least."""
+    moved = sum(SECTOR_BYTES * int(traffic["global", verb]["sectors"]) for verb in ("reads", "writes", "updates"))
+    if moved > MOVED_FACTOR * least:
+        raise Mismatch(f"at most {MOVED_FACTOR:g} × {least} bytes", f"{moved} bytes in sectors of {SECTOR_BYTES}")
+
+
 def whole_blocks(groups: np.ndarray) -> np.ndarray:
     """Return groups, the first of them again at the end, as many as fill the last block."""
     n_groups = -(-len(groups) // BLOCK_GROUPS) * BLOCK_GROUPS
@@ -67,8 +88,3 @@ def sorted_halves(packed: np.ndarray) -> np.ndarray:
 def sorted_pairs(x: np.ndarray) -> np.ndarray:
     """Return each pair of neighbours, as bits in order: the same whichever comes first, and -0 is not 0."""
     return np.sort(x.view(np.uint32).reshape(-1, 2), axis=-1)
-
-
-def sector_bytes(traffic: Any) -> int:
-    """Return what the transactions with global memory of one launch move."""
-    return sum(SECTOR_BYTES * int(traffic["global", verb]["sectors"]) for verb in ("reads", "writes", "updates"))
