@@ -1,12 +1,13 @@
 """The reference kernels against their NumPy references: one list of cases, on the CPU and, if there is one, a GPU."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from fp4kv.kernel_bytes import decode_attention_traffic, dequantise_traffic, parts_traffic, quantise_pack_traffic
-from fp4kv.kernel_cases import AttentionCase, adversarial_groups, attention_cases
+from fp4kv.kernel_cases import E4M3_BYTES, AttentionCase, adversarial_groups, attention_cases
 from fp4kv.kernel_tolerance import decode_attention_tolerance
 from fp4kv.kernels import (
     DECODE_ATTENTION,
@@ -18,12 +19,20 @@ from fp4kv.kernels import (
 )
 from labkit import cuda
 from labkit.cuda.gpu import cupy_module
+from labkit.device_code import DEVICE_CODE
 from labkit.expect import Mismatch, expect_bytes, expect_close, expect_values
 from labkit.launches import Launch, plan_decode_attention, plan_dequantise, plan_quantise_pack, run
 
+from autograder.authoring.planted import Planted, read_planted
+
+PROJECT = Path(__file__).resolve().parents[2]
 ORDERS = (0, 1, 2, 3)  # of threads and blocks: natural, reversed, two shuffled
 RAGGED = (1, 2, 3, 15, 16, 17, 33)  # groups: half a warp left over, a block of 16 just filled, one more
 CASES = list(attention_cases(np.random.default_rng(11)))
+EVERY_BYTE_AND_SCALE = (
+    np.tile(np.arange(256, dtype=np.uint8), (E4M3_BYTES, 1)),
+    np.arange(E4M3_BYTES, dtype=np.uint8)[:, None].repeat(32, axis=1),
+)
 LARGE = (2, 8, 2, 512, 128, (512, 300), 4)  # batch, query heads, KV heads, tokens, width, lengths, parts
 
 # What the transactions move, sectors of 32 bytes whether all of it is wanted or not, over the least that must be moved.
@@ -34,6 +43,19 @@ DEQUANTISE_FACTOR = 1.15
 # decode_attention: a warp loads 128 bytes of codes and 16 of scales: (128 + 32) / 144 = 1.11; the rest are queries and
 # parts: each part reads the queries again, and in combine_parts each of 4 warps reads the maxima twice.
 ATTENTION_FACTOR = 1.3
+
+
+TASKS = ("quantise_pack", "dequantise", "decode_attention")
+PLANTED = [answer for answer in read_planted(PROJECT / "solutions/planted/lab05_kernel.py") if answer.task in TASKS]
+RIGHT = [answer for answer in PLANTED if answer.is_right]
+# The cases below look at values and faults. What loses nothing but these checks has both right.
+OF_TRAFFIC_AND_SIZE = {f"{task}-{ending}" for task in TASKS for ending in ("traffic", "sectors", "large")}
+WRONG = [answer for answer in PLANTED if set(answer.loses) - OF_TRAFFIC_AND_SIZE]
+
+
+def named(answer: Planted) -> str:
+    """The name of a planted answer, for the list of tests."""
+    return f"{answer.task}-{answer.name}"
 
 
 class Machine(NamedTuple):
@@ -105,6 +127,23 @@ def check_attention(machine: Machine, code: str = DECODE_ATTENTION) -> None:
             expect_close(found, exact, tolerance, given=f"{case.q.shape}, {extras}")
 
 
+def check_dequantise(machine: Machine, code: str = DEQUANTISE) -> None:
+    """Compare numbers of every byte under every scale, and of ragged numbers of groups, under each thread order."""
+    kernel = machine.kernel(code, "dequantise")
+    for cache in (EVERY_BYTE_AND_SCALE, *(quantise_pack(adversarial_groups()[-n:]) for n in RAGGED)):
+        for extras in machine.orders:
+            found = run_dequantise(machine, kernel, *cache, **extras)
+            expect_values(found, dequantise_packed(*cache), given=f"{cache[0].shape}, {extras}", signed_zeros=True)
+
+
+def check_planted(machine: Machine, answer: Planted) -> None:
+    """Compare what a planted answer computes; what it moves is not looked at."""
+    checks = {"quantise_pack": check_quantise, "dequantise": check_dequantise, "decode_attention": check_attention}
+    names: dict[str, Any] = {"DEVICE_CODE": DEVICE_CODE}
+    exec(answer.source, names)
+    checks[answer.task](machine, names[answer.task.upper()])
+
+
 def test_quantise_pack_is_the_reference_bit_for_bit(machine: Machine) -> None:
     check_quantise(machine)
 
@@ -119,19 +158,7 @@ def test_quantise_pack_goes_round_its_loop(machine: Machine, rng: np.random.Gene
 
 
 def test_dequantise_is_exact_for_every_byte_under_every_scale(machine: Machine) -> None:
-    packed = np.tile(np.arange(256, dtype=np.uint8), (127, 1))
-    scales = np.arange(127, dtype=np.uint8)[:, None].repeat(32, axis=1)
-    kernel = machine.kernel(DEQUANTISE, "dequantise")
-    for extras in machine.orders:
-        found = run_dequantise(machine, kernel, packed, scales, **extras)
-        expect_values(found, dequantise_packed(packed, scales), given=extras, signed_zeros=True)
-
-
-@pytest.mark.parametrize("n_groups", RAGGED)
-def test_dequantise_undoes_quantise_pack_for_any_number_of_groups(machine: Machine, n_groups: int) -> None:
-    cache = quantise_pack(adversarial_groups()[-n_groups:])
-    found = run_dequantise(machine, machine.kernel(DEQUANTISE, "dequantise"), *cache)
-    expect_values(found, dequantise_packed(*cache), given=n_groups)
+    check_dequantise(machine)
 
 
 def test_decode_attention_is_within_its_tolerance(machine: Machine) -> None:
@@ -176,101 +203,9 @@ def test_attention_over_nothing_is_zero_or_nothing(machine: Machine, batch: int,
     expect_values(found, np.zeros((batch, 3, 16), np.float32), given=(batch, tokens))
 
 
-MISTAKES = {
-    "scale before the maximum": (QUANTISE_PACK, "int distance = 8; distance > 0", "int distance = 8; distance > 1"),
-    "maximum of the whole warp": (QUANTISE_PACK, "distance = 8;", "distance = 16;"),
-    "mask of half a warp": (QUANTISE_PACK, "__shfl_xor_sync(FULL_WARP", "__shfl_xor_sync(0xffffu"),
-    "swapped nibbles": (QUANTISE_PACK, "code | next << 4", "next | code << 4"),
-    "no floor under the scale": (QUANTISE_PACK, "fmaxf(__fdiv_rn(amax, 6.0f), 0.001953125f)", "__fdiv_rn(amax, 6.0f)"),
-    "reciprocal of the scale": (
-        QUANTISE_PACK,
-        "__fdiv_rn(value, decode_e4m3(scale))",
-        "value * __fdiv_rn(1.0f, decode_e4m3(scale))",
-    ),
-    "reciprocal of 6": (QUANTISE_PACK, "__fdiv_rn(amax, 6.0f)", "amax * 0.16666667f"),
-    "reads beyond the end": (QUANTISE_PACK, "i < n_elements ? x[i] : 0.0f", "x[i]"),
-    "leaves before the shuffle": (
-        QUANTISE_PACK,
-        "const float value =",
-        "if (i >= n_elements) break; const float value =",
-    ),
-    "ties away from zero": (QUANTISE_PACK, "encode_e2m1(__fdiv_rn", "encode_e2m1(1.0000001f * __fdiv_rn"),
-    "two writers of a byte": (QUANTISE_PACK, "lane % 2 == 0)", "lane % 2 < 2)"),
-    "no rescaling of the output": (DECODE_ATTENTION, "float sum = output[c] * correction", "float sum = output[c]"),
-    "no rescaling of the sum": (DECODE_ATTENTION, "running_sum * correction + ", "running_sum + "),
-    "no rescaling of the parts": (DECODE_ATTENTION, "= expf(part_max[part] - largest)", "= 1.0f"),
-    "softmax without a maximum": (
-        DECODE_ATTENTION,
-        "float new_max = fmaxf(running_max, logit)",
-        "float new_max = 0.0f",
-    ),
-    "maximum of a lane": (
-        DECODE_ATTENTION,
-        "int distance = 16; distance > 0; distance /= 2)\n            new",
-        "int distance = 0; distance > 0;)\n            new",
-    ),
-    "tokens of the whole tile": (DECODE_ATTENTION, "if (lane < n_tokens)", "if (lane < TILE)"),
-    "no scale of the logit": (DECODE_ATTENTION, " / sqrtf((float)width)", ""),
-    "another group's head": (
-        DECODE_ATTENTION,
-        "row = kv_head * max_tokens",
-        "row = (long long)blockIdx.y * max_tokens",
-    ),
-}
-
-
-OTHER_RIGHT_ANSWERS = {
-    "a thread for each group": (
-        QUANTISE_PACK,
-        """
-    for (long long g = (long long)blockIdx.x * blockDim.x + threadIdx.x; g < n_groups; g += n_threads) {
-        float amax = 0.0f;
-        for (int i = 0; i < 16; ++i) amax = fmaxf(amax, fabsf(x[16 * g + i]));
-        scales[g] = encode_e4m3(fmaxf(amax / 6.0f, 0.001953125f));
-        const float scale = decode_e4m3(scales[g]);
-        for (int i = 0; i < 16; i += 2)
-            packed[8 * g + i / 2] = encode_e2m1(x[16 * g + i] / scale) + 16 * encode_e2m1(x[16 * g + i + 1] / scale);
-    }
-""",
-    ),
-    "lanes along the channels, a rescaling for each token": (
-        DECODE_ATTENTION,
-        """
-    for (int first = begin; first < end; first += TILE) {
-        const int n_tokens = min(TILE, end - first);
-        load_tile(tile, k_packed, k_scales, row + first, n_tokens, width);
-        __syncthreads();
-        for (int t = 0; t < n_tokens; ++t) {
-            float logit = 0.0f;
-            for (int d = lane; d < width; d += 32) logit += query[d] * tile[t * (width + 1) + d];
-            for (int distance = 1; distance < 32; distance *= 2) logit += __shfl_xor_sync(FULL_WARP, logit, distance);
-            if (lane == 0) weights[t] = logit;
-        }
-        __syncthreads();
-        load_tile(tile, v_packed, v_scales, row + first, n_tokens, width);
-        __syncthreads();
-        for (int t = 0; t < n_tokens; ++t) {
-            const float larger = fmaxf(running_max, weights[t]);
-            const float correction = expf(running_max - larger), weight = expf(weights[t] - larger);
-            running_max = larger;
-            running_sum = running_sum * correction + weight;
-            for (int c = 0; lane + 32 * c < width; ++c)
-                output[c] = output[c] * correction + weight * tile[t * (width + 1) + lane + 32 * c];
-        }
-        __syncthreads();
-    }
-""",
-    ),
-}
-
-
-@pytest.mark.parametrize("answer", OTHER_RIGHT_ANSWERS)
-def test_right_answers_written_differently_pass(machine: Machine, answer: str) -> None:
-    code, loop = OTHER_RIGHT_ANSWERS[answer]
-    before, rest = code.split("// ### BEGIN SOLUTION")
-    _, after = rest.split("// ### END SOLUTION")
-    check = check_quantise if code is QUANTISE_PACK else check_attention
-    check(machine, before + loop + after)
+@pytest.mark.parametrize("answer", RIGHT, ids=named)
+def test_right_answers_written_differently_pass(machine: Machine, answer: Planted) -> None:
+    check_planted(machine, answer)
 
 
 @pytest.fixture
@@ -281,13 +216,10 @@ def checked(machine: Machine) -> Machine:
     return machine
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_cases_convict(checked: Machine, mistake: str) -> None:
-    code, right, wrong = MISTAKES[mistake]
-    assert code.count(right) == 1, "the text has changed: so must the mistake"
-    check = check_quantise if code is QUANTISE_PACK else check_attention
+@pytest.mark.parametrize("answer", WRONG, ids=named)
+def test_cases_convict(checked: Machine, answer: Planted) -> None:
     with pytest.raises((Mismatch, AssertionError, cuda.KernelError)):
-        check(checked, code.replace(right, wrong))
+        check_planted(checked, answer)
 
 
 @pytest.mark.parametrize("barrier", range(4))
