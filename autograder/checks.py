@@ -4,9 +4,26 @@ A check is a function `(student, cases)` in `solutions/checks/labNN_topic.py`. I
 the kernel. `student.encode_e2m1(x)` is a call into the kernel; the value that comes back is
 plain data. `student.text("TWICE")` is the text of a constant, which the checks of the task `twice`
 may read. A check that returns has passed; `labkit.expect` raises `Mismatch` where it has not.
+
+A check may lend an object of its own, such as a network that counts the tokens fed to it:
+
+    network = CountingNetwork(cases.rng)
+    rows = student.bounded_replay(cases.lend(network, methods=("embed", "attend"), attributes=("window",)), tokens)
+    expect_values(network.n_embedded, 8, given=tokens)
+
+The student's function gets a stand-in. Attributes are copies; a method runs here, on decoded copies of the arguments,
+and its value goes back as data, so that nothing but a declared call changes what the object records. Named tuples and
+enumerations of labkit keep their type both ways; functions do not cross. The loan is open during the call that it is
+given to, and during calls of an object that this call left inside.
+- Make the object inside the check: a check may be asked twice.
+- Lend only what the student may know: the function keeps whatever a method returns.
+- Arguments are hostile: check dtype, shape and range of each, for nothing stops a method that is running. A
+  ValueError, TypeError or LookupError is raised in the student's function with its text; any other exception arrives
+  as a TypeError that names the arguments' kinds, and a person is told.
 """
 
 import hashlib
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +35,7 @@ from autograder.errors import CourseError
 
 CHECK_ID = re.compile(r"(?P<task>[a-z][a-z0-9_]*)-(?P<property>[a-z0-9_]+)")
 CheckFunction = Callable[[Any, "Cases"], None]
+_loan_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -123,6 +141,35 @@ class Registry:
         return self._checks[id]
 
 
+@dataclass(frozen=True, eq=False)
+class Loan:
+    """An object of the judge's as a student's function may be given it: made by `Cases.lend`.
+
+    Raises
+    ------
+    CourseError
+        If a name is private or not there, or a method is data, or an attribute none.
+    """
+
+    thing: Any
+    methods: tuple[str, ...]
+    attributes: tuple[str, ...]
+    max_calls: int
+    max_bytes: int
+    number: int = field(default_factory=lambda: next(_loan_numbers))
+    suspicions: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for name in (*self.methods, *self.attributes):
+            if name.startswith("_") or not hasattr(self.thing, name):
+                raise CourseError(f"lend: expected public names of {self}, got {name!r}")
+            if callable(getattr(self.thing, name)) != (name in self.methods):
+                raise CourseError(f"lend: expected functions in methods and data in attributes, got {self}.{name}")
+
+    def __str__(self) -> str:
+        return type(self.thing).__name__
+
+
 @dataclass
 class Cases:
     """The inputs of one check for one submission: the same at every run, unknown outside.
@@ -134,9 +181,32 @@ class Cases:
     seed: bytes
     native: Any = None
     rng: np.random.Generator = field(init=False)
+    loans: list[Loan] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(int.from_bytes(self.seed, "big"))
+
+    def lend(
+        self,
+        thing: Any,
+        *,
+        methods: tuple[str, ...] = (),
+        attributes: tuple[str, ...] = (),
+        max_calls: int = 10_000,
+        max_bytes: int = 256 * 1024,
+    ) -> Loan:
+        """Return an object as an argument for the student's functions, who can use what is named here and no more.
+
+        Parameters
+        ----------
+        methods: what may be called; it runs here, on copies of the arguments.
+        attributes: what may be read: the value at the time of the student's call, as data.
+        max_calls: how many calls one call of the student's function may make.
+        max_bytes: how long the arguments of one call may be, and its result.
+        """
+        loan = Loan(thing, tuple(methods), tuple(attributes), max_calls, max_bytes)
+        self.loans.append(loan)
+        return loan
 
     @staticmethod
     def near(points: Any, ulps: int = 1) -> np.ndarray:

@@ -49,7 +49,7 @@ def start_kernel(settings: dict[str, Any], own_package: str) -> None:
     connection = Path(settings["temporary"]) / "kernel.json"
     connection.write_text(json.dumps(settings["connection"]))
     application.initialize(["-f", str(connection)])
-    importlib.import_module(f"{own_package}.port").attach(application.kernel)
+    importlib.import_module(f"{own_package}.port").attach(application.kernel, settings["sockets"]["lent"])
     limit_output(application, settings["output_bytes"])
     sys.path.append(settings["work"])  # last, so that a student's random.py or numpy.py shadows nothing
     quiet = os.open(os.devnull, os.O_WRONLY)

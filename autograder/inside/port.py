@@ -8,15 +8,15 @@ channel, so they do not pass through IPython's cell machinery, and a broken one 
 import builtins
 import importlib
 import itertools
+import socket
 import warnings
 from typing import Any
 
 import numpy as np
 
-from . import values
+from . import lent, values
 
 MESSAGE, REPLY = "judge_request", "judge_reply"
-KNOWN_PACKAGE = "labkit"
 MISSING = object()
 LARGE_BYTES = 1 << 20
 
@@ -24,8 +24,8 @@ LARGE_BYTES = 1 << 20
 class Port:
     """The functions that check cells bound, and the objects that stay inside."""
 
-    def __init__(self, namespace: dict[str, Any]) -> None:
-        self.namespace = namespace
+    def __init__(self, namespace: dict[str, Any], listener: socket.socket | None = None) -> None:
+        self.namespace, self.line = namespace, lent.Line(listener)
         self.bound: dict[tuple[str, str], Any] = {}
         self.meanings: dict[str, dict[str, Any]] = {}
         self.kept: dict[int, Any] = {}
@@ -34,17 +34,23 @@ class Port:
     def answer(self, request: bytes) -> bytes:
         """Run one request and return the reply as bytes, whatever the student's code does."""
         try:
-            try:
-                return self._answer(request)
-            except (FloatingPointError, Warning):  # a cell made errors of warnings, in the whole kernel
-                with np.errstate(all="ignore"), warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
+            with self.line.opened() as has_lent:
+                if has_lent:  # asked once only: what is lent counts its calls
+                    return self._answer_quietly(request)
+                try:
                     return self._answer(request)
+                except (FloatingPointError, Warning):  # a cell made errors of warnings, in the whole kernel
+                    return self._answer_quietly(request)
         except BaseException as error:  # SystemExit and KeyboardInterrupt are answers too
             return values.encode(description_of(error))
 
+    def _answer_quietly(self, request: bytes) -> bytes:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self._answer(request)
+
     def _answer(self, request: bytes) -> bytes:
-        asked = values.decode(request, lambda number, _: self.kept[number], find_type)
+        asked = values.decode(request, lambda number, _: self.kept[number], find_type, self._stand_in)
         return values.encode(getattr(self, "_" + asked["op"])(asked), asked["max_bytes"], self._keep)
 
     def _bind(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -86,6 +92,9 @@ class Port:
         value = target(*asked["args"], **asked["kwargs"])
         return {"value": value, "args": asked["args"]} if asked["with_args"] else {"value": value}
 
+    def _stand_in(self, terms: dict[str, Any]) -> lent.StandIn:
+        return lent.stand_in(terms, self.line.ask, find_type)
+
     def _keep(self, thing: Any) -> int:
         number = next(self.numbers)
         self.kept[number] = thing
@@ -100,7 +109,7 @@ def _is_large(value: Any) -> bool:
 
 def find_type(module: str, name: str) -> Any:
     """Return a class of the course's public package; nothing else is looked up."""
-    if module.split(".")[0] != KNOWN_PACKAGE:
+    if module.split(".")[0] != lent.KNOWN_PACKAGE:
         raise values.BadValue("a type of another package")
     return getattr(importlib.import_module(module), name)
 
@@ -114,9 +123,9 @@ def description_of(error: BaseException) -> dict[str, Any]:
     return {"kinds": [kind.__name__[:80] for kind in type(error).__mro__[:16]], "text": text}
 
 
-def attach(kernel: Any) -> None:
-    """Let an ipykernel answer the judge's requests."""
-    port = Port(kernel.shell.user_ns)
+def attach(kernel: Any, listener: int) -> None:
+    """Let an ipykernel answer the judge's requests; calls of what is lent go by the listening socket's connections."""
+    port = Port(kernel.shell.user_ns, socket.socket(fileno=listener))
     send = kernel.session.send
 
     def _handle(stream: Any, identities: Any, message: dict[str, Any]) -> None:

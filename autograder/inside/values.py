@@ -18,6 +18,8 @@ import numpy as np
 Keep = Callable[[Any], int]
 MakeRef = Callable[[int, str], Any]
 FindType = Callable[[str, str], Any]
+TermsOf = Callable[[Any], dict[str, Any] | None]
+MakeStandIn = Callable[[dict[str, Any]], Any]
 
 MAGIC = b"AV01"
 MAX_BYTES = 64 << 20
@@ -33,13 +35,20 @@ class BadValue(Exception):  # noqa: N818 - a finding about bytes
     """The bytes do not hold a value that the judge accepts, or the value cannot travel."""
 
 
-def encode(value: Any, max_bytes: int | None = None, keep: Keep | None = None, known_package: str = "") -> bytes:
+def encode(
+    value: Any,
+    max_bytes: int | None = None,
+    keep: Keep | None = None,
+    known_package: str = "",
+    terms_of: TermsOf | None = None,
+) -> bytes:
     """Return the value as bytes.
 
     `keep(object)` returns a number for what is not data and stays behind. Named tuples and
     enumeration members of `known_package` keep their type; those of others become plain.
+    `terms_of(object)` returns what a stand-in for a lent object must know, or None for any other.
     """
-    encoder = _Encoder(max_bytes or MAX_BYTES, keep, known_package)
+    encoder = _Encoder(max_bytes or MAX_BYTES, keep, known_package, terms_of)
     text = json.dumps(encoder.node(value, 0)).encode()
     if len(text) > MAX_TEXT_BYTES:
         raise BadValue(f"{len(text)} bytes of text and numbers are too many; arrays travel better")
@@ -50,10 +59,10 @@ def encode(value: Any, max_bytes: int | None = None, keep: Keep | None = None, k
 class _Encoder:
     """Turn one value into JSON nodes and a list of buffers."""
 
-    def __init__(self, max_bytes: int, keep: Keep | None, known_package: str) -> None:
+    def __init__(self, max_bytes: int, keep: Keep | None, known_package: str, terms_of: TermsOf | None) -> None:
         self.buffers: list[bytes] = []
         self.room, self.nodes = max_bytes, 0
-        self.keep, self.known_package = keep, known_package
+        self.keep, self.known_package, self.terms_of = keep, known_package, terms_of
 
     def node(self, value: Any, depth: int) -> Any:
         """Return the JSON node of a value; its buffers are stored on the way."""
@@ -72,7 +81,7 @@ class _Encoder:
             return {"complex": [value.real, value.imag]}
         if isinstance(value, list | tuple | dict):
             return self._container(value, depth + 1)
-        return self._other(value)
+        return self._other(value, depth + 1)
 
     def _container(self, value: Any, depth: int) -> Any:
         if isinstance(value, dict):
@@ -99,7 +108,10 @@ class _Encoder:
         kind = "array" if isinstance(value, np.ndarray) else "scalar"
         return {kind: [copy.dtype.str, list(copy.shape), self._store(copy.tobytes())]}
 
-    def _other(self, value: Any) -> Any:
+    def _other(self, value: Any, depth: int) -> Any:
+        terms = self.terms_of(value) if self.terms_of else None
+        if terms is not None:
+            return {"lent": self.node(terms, depth)}
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(value, torch.Tensor):
             plain = value.detach().cpu()
@@ -123,7 +135,12 @@ class _Encoder:
         return bool(self.known_package) and kind.__module__.split(".")[0] == self.known_package
 
 
-def decode(data: bytes, make_ref: MakeRef | None = None, find_type: FindType | None = None) -> Any:
+def decode(
+    data: bytes,
+    make_ref: MakeRef | None = None,
+    find_type: FindType | None = None,
+    make_stand_in: MakeStandIn | None = None,
+) -> Any:
     """Return the value that the bytes stand for.
 
     Raises
@@ -133,7 +150,7 @@ def decode(data: bytes, make_ref: MakeRef | None = None, find_type: FindType | N
     """
     try:
         text, buffers = _split(data)
-        return _Decoder(buffers, make_ref, find_type).value(json.loads(text), 0)
+        return _Decoder(buffers, make_ref, find_type, make_stand_in).value(json.loads(text), 0)
     except BadValue:
         raise
     except Exception as error:  # any malformed input must end here, not in the judge
@@ -163,12 +180,19 @@ def _split(data: bytes) -> tuple[bytes, list[Any]]:
 class _Decoder:
     """Turn JSON nodes and buffers back into one value."""
 
-    def __init__(self, buffers: list[Any], make_ref: MakeRef | None, find_type: FindType | None) -> None:
-        self.buffers, self.make_ref, self.find_type, self.nodes = buffers, make_ref, find_type, 0
+    def __init__(
+        self,
+        buffers: list[Any],
+        make_ref: MakeRef | None,
+        find_type: FindType | None,
+        make_stand_in: MakeStandIn | None,
+    ) -> None:
+        self.buffers, self.nodes = buffers, 0
+        self.make_ref, self.find_type, self.make_stand_in = make_ref, find_type, make_stand_in
         self.tags: dict[str, Callable[[Any, int], Any]] = {
             "array": self._array, "scalar": self._scalar, "tuple": self._tuple, "dict": self._dict,
             "bytes": self._bytes, "complex": self._complex, "ref": self._ref, "record": self._record,
-            "enum": self._enum,
+            "enum": self._enum, "lent": self._lent,
         }  # fmt: skip
 
     def value(self, node: Any, depth: int) -> Any:
@@ -224,6 +248,11 @@ class _Decoder:
         if self.make_ref is None or type(number) is not int or type(type_name) is not str:
             raise BadValue("an object that is not data")
         return self.make_ref(number, type_name[:80])
+
+    def _lent(self, body: Any, depth: int) -> Any:
+        if self.make_stand_in is None:
+            raise BadValue("an object that is not data")
+        return self.make_stand_in(self.value(body, depth + 1))
 
     def _record(self, body: Any, depth: int) -> Any:
         return self._type(body)(*self._tuple(body[2], depth))

@@ -4,6 +4,9 @@ Two layers. `packages-<digest>` is a virtual environment with ipykernel and the 
 the versions of constraints.txt; making it needs a package index. `lab-<digest>` is the same by
 hard links, with the course's own labkit, trimmed to what that lab may see; making it needs
 nothing. Both are made beside their place and renamed, so a name that is there is complete.
+
+Where there is a C++ compiler, the second layer holds labkit's runner of CUDA kernels too, compiled when nothing of a
+student's was near: in a sandbox it takes no time of a notebook's, and nobody can change it.
 """
 
 import contextlib
@@ -27,6 +30,8 @@ LAYOUT = "2"  # part of every digest: raise it when what is built changes
 PRIVATE = ("fp4kv", "autograder", "nbgrader")
 ANSWERS = ("ml_dtypes", "torch", "torchao")  # packages that answer some lab: there only where a lab lists them
 GIVEN_LAB = re.compile(r"lab(\d\d)")
+RUNNERS = "runners"  # beside the environments: labkit's runner for each version of it and of the compiler
+COMPILER_PATH = "/usr/bin"  # where a sandbox looks for it, after its own environment
 PIP_MINUTES = 30
 
 
@@ -47,6 +52,7 @@ def environment_for(course: Course, packages: Sequence[str], lab: str = "") -> P
     base = course.environments / f"packages-{_digest(LAYOUT, sys.version, _base_python(), *pins, _constraints(course))}"
     labkit = labkit_files(course, lab)
     contents = [f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}" for name, path in labkit]
+    contents.append(_compiler())
     target = course.environments / f"lab-{_digest(base.name, *contents)}"
     if not target.is_dir():
         with _building(course.environments):
@@ -117,6 +123,30 @@ def _add_labkit(base: Path, target: Path, labkit: list[tuple[str, Path]]) -> Non
             (site / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, site / name)
         _run([f"{folder}/bin/python", "-I", "-m", "compileall", "-qq", str(site / LABKIT)], may_fail=True)
+        _add_runner(folder, target.parent / RUNNERS)
+
+
+def _add_runner(folder: Path, kept: Path) -> None:
+    """Put labkit's runner, compiled once for all labs, where labkit looks for it; without a compiler there is none."""
+    if not _compiler():
+        return
+    kept.mkdir(mode=0o700, exist_ok=True)
+    variables = {"PATH": COMPILER_PATH, "LABKIT_CACHE": str(kept)}
+    command = [f"{folder}/bin/python", "-I", "-c", "from labkit.cuda import build; print(build.runner())"]
+    runner = Path(_run(command, may_fail=True, **variables).strip())
+    if runner.parent == kept:
+        (folder / "share" / LABKIT).mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(runner, folder / "share" / LABKIT / runner.name)
+        (folder / "share" / LABKIT / runner.name).chmod(0o755)
+
+
+def _compiler() -> str:
+    """Return what tells the sandboxes' C++ compiler from another version of it; nothing if there is none."""
+    found = shutil.which("g++", path=COMPILER_PATH)
+    if not found:
+        return ""
+    status = Path(found).resolve().stat()
+    return f"{found} {status.st_size} {status.st_mtime_ns}"
 
 
 def _point_scripts(folder: Path, old: Path, new: Path) -> None:
@@ -160,8 +190,10 @@ def _building(folder: Path) -> Iterator[None]:
         yield
 
 
-def _run(command: list[str], may_fail: bool = False) -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+def _run(command: list[str], may_fail: bool = False, **variables: str) -> str:
+    """Run a command and return what it printed."""
+    removed = ("PYTHONPATH", "PYTHONHOME", "LABKIT_CXX")
+    environment = {name: value for name, value in os.environ.items() if name not in removed} | variables
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, env=environment, umask=0o022, timeout=60 * PIP_MINUTES
@@ -173,6 +205,7 @@ def _run(command: list[str], may_fail: bool = False) -> None:
         raise SandboxError(
             f"environment: expected it to be built, got from {' '.join(command[:6])} …:\n{words[-2000:]}"
         )
+    return done.stdout
 
 
 def _base_python() -> str:

@@ -207,8 +207,9 @@ def _ask_check(
     student, seed = Student(check, performance), seeds(check)
     orders = np.random.default_rng(int.from_bytes(seed, "big") + 1)
     seconds = check.seconds or performance.limits.call_seconds
+    cases = Cases(seed, performance.native.for_check(orders, seconds))
     try:
-        check.run(student, Cases(seed, performance.native.for_check(orders, seconds)))
+        check.run(student, cases)
     except NativeFault as fault:
         return _when_native(check, fault)
     except Mismatch as mismatch:
@@ -229,6 +230,7 @@ def _ask_check(
         judgement.suspicions += [
             f"{check.id}: {constant} is another text than in an earlier check" for constant in student.changed_texts
         ]
+        judgement.suspicions += [f"{check.id}: {text}" for loan in cases.loans for text in sorted(loan.suspicions)]
     return "passed", []
 
 

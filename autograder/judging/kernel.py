@@ -14,8 +14,10 @@ import zmq
 from jupyter_client import BlockingKernelClient, KernelManager
 from labkit.expect import Raised
 
+from autograder.checks import Loan
 from autograder.errors import AutograderError, CourseError, SandboxError
 from autograder.inside import values
+from autograder.judging.lending import Connection, Lender, connected
 from autograder.judging.messages import Outputs, plain, receive
 from autograder.limits import Limits, MiB
 from autograder.sandbox import kernel_spec
@@ -168,16 +170,22 @@ class Kernel:
 
     def _ask(self, request: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         """Send a request and return the reply as far as it can be read at all."""
+        lender = Lender()
         body = values.encode(
             dict(request) | {"max_bytes": self.limits.reply_bytes},
-            keep=_number_of,
+            keep=lambda thing: _number_of(thing, lender),
             known_package=PACKAGE_OF_RECORDS,
+            terms_of=lender.terms_of,
         )
         message = self.client.session.msg(REQUEST, content={})
-        self.client.session.send(self.client.shell_channel.socket, message, buffers=[body])
-        answer = self._wait(message["header"]["msg_id"], seconds, None)
+        with connected(self._room.folder, lender) as connection:
+            self.client.session.send(self.client.shell_channel.socket, message, buffers=[body])
+            answer = self._wait(message["header"]["msg_id"], seconds, None, connection)
+        loans = tuple(lender.loans.values())
         try:
-            reply = values.decode(bytes(answer["buffers"][0]), make_ref=self._handle)
+            reply = values.decode(
+                bytes(answer["buffers"][0]), make_ref=lambda number, kind: self._handle(number, kind, loans)
+            )
         except IndexError:
             raise NoValue("the kernel gave no readable answer") from None
         except values.BadValue as error:
@@ -186,10 +194,10 @@ class Kernel:
             raise NoValue("the kernel gave no readable answer")
         return reply
 
-    def _handle(self, number: int, kind: str) -> "Handle":
+    def _handle(self, number: int, kind: str, loans: tuple[Loan, ...]) -> "Handle":
         """Return a handle whose class is called like the student's, for messages of checks that reveal."""
         named: type[Handle] = type(plain(kind, 80), (Handle,), {})
-        return named(self, number, kind)
+        return named(self, number, kind, loans)
 
     def _value_of(self, reply: dict[str, Any], request: Mapping[str, Any]) -> Any:
         if "missing" in reply:
@@ -201,8 +209,10 @@ class Kernel:
             raise NoValue("the kernel gave no readable answer")
         return (reply["value"], reply.get("args")) if request.get("with_args") else reply["value"]
 
-    def _wait(self, message_id: str, seconds: float, outputs: Outputs | None) -> dict[str, Any]:
-        """Return the reply to a message, or say how it failed to come."""
+    def _wait(
+        self, message_id: str, seconds: float, outputs: Outputs | None, connection: Connection | None = None
+    ) -> dict[str, Any]:
+        """Return the reply to a message, or say how it failed to come; answer calls of what is lent meanwhile."""
         deadline, interrupted = time.monotonic() + seconds, False
         while True:
             left = deadline - time.monotonic()
@@ -211,9 +221,9 @@ class Kernel:
                 raise KernelLost("timed_out", f"no answer within {seconds:g} s, and it could not be interrupted")
             if left <= 0:
                 self.client.control_channel.send(self.client.session.msg("interrupt_request", content={}))
-                deadline, interrupted = time.monotonic() + GRACE_SECONDS, True
+                deadline, interrupted, connection = time.monotonic() + GRACE_SECONDS, True, None
                 continue
-            ready = dict(self._poller(outputs).poll(left * 1000))
+            ready = dict(self._poller(outputs, connection).poll(left * 1000))
             message = receive(self.client.shell_channel) if self.client.shell_channel.socket in ready else None
             if message and message["parent_header"].get("msg_id") == message_id:
                 if interrupted:
@@ -223,13 +233,17 @@ class Kernel:
                 raise self._loss()
             if outputs is not None and self.client.iopub_channel.socket in ready:
                 outputs.take(receive(self.client.iopub_channel), message_id)
+            if connection is not None:
+                connection.attend(ready)
 
-    def _poller(self, outputs: Outputs | None) -> zmq.Poller:
+    def _poller(self, outputs: Outputs | None, connection: Connection | None) -> zmq.Poller:
         poller = zmq.Poller()
         poller.register(self.client.shell_channel.socket, zmq.POLLIN)
         poller.register(self._pidfd, zmq.POLLIN)
         if outputs is not None:
             poller.register(self.client.iopub_channel.socket, zmq.POLLIN)
+        if connection is not None:
+            connection.register(poller)
         return poller
 
     def _loss(self) -> KernelLost:
@@ -246,17 +260,20 @@ class Kernel:
             outputs.take(receive(self.client.iopub_channel), message_id)
 
 
-def _number_of(argument: Any) -> int:
+def _number_of(argument: Any, lender: Lender) -> int:
     if isinstance(argument, Handle):
+        lender.open(argument._loans)
         return argument.number
-    raise CourseError(f"student call: expected data or a value that a call returned, got {type(argument).__name__}")
+    raise CourseError(
+        f"student call: expected data, a value that a call returned, or cases.lend(…), got {type(argument).__name__}"
+    )
 
 
 class Handle:
     """An object that stays in the kernel: methods are calls, `get` reads an attribute."""
 
-    def __init__(self, kernel: Kernel, number: int, kind: str) -> None:
-        self._kernel, self.number, self.kind = kernel, number, kind
+    def __init__(self, kernel: Kernel, number: int, kind: str, loans: tuple[Loan, ...] = ()) -> None:
+        self._kernel, self.number, self.kind, self._loans = kernel, number, kind, loans
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -12,6 +12,7 @@ from autograder.limits import Limits
 from autograder.sandbox.room import Room
 
 CHANNELS = ("shell", "iopub", "stdin", "control")
+LENT = "lent"  # no channel of Jupyter's: here the judge connects for each call that lends something
 
 
 class BubblewrapProvisioner(LocalProvisioner):  # type: ignore[misc]
@@ -35,6 +36,7 @@ class BubblewrapProvisioner(LocalProvisioner):  # type: ignore[misc]
         for channel in CHANNELS:
             port = getattr(self.parent, f"{channel}_port")
             self.room.listen(str(port), f"{self.room.folder}/k-{port}")
+        self.room.listen(LENT, f"{self.room.folder}/{LENT}")
         return kwargs
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -17,12 +18,13 @@ import pytest
 from labkit.expect import expect_values
 from nbformat import NotebookNode, v4
 
-from autograder.checks import Registry
+from autograder.checks import CheckFunction, Registry
 from autograder.course import Course
 from autograder.judging.environments import environment_for
 from autograder.judging.judge import Judgement, judge
 from autograder.lab import Header, Lab
 from autograder.limits import Limits, MiB
+from autograder.outcome import CheckResult
 from autograder.sandbox import Room
 from autograder.sandbox.groups import find
 
@@ -43,6 +45,7 @@ QUICK = Limits(
     notebook_seconds=60,
     output_bytes=256 * 1024,
 )
+ONE_CHECK = Limits(notebook_seconds=90, call_seconds=30)
 PATIENT = replace(QUICK, cell_seconds=60, call_seconds=30)  # where nothing waits for a limit of time
 
 checks = Registry()
@@ -146,6 +149,32 @@ def try_cells(prefix: Path, nothing_left: None) -> Callable[..., Trial]:
         notebook = notebook_of(double, total, before, between, after)
         found = judge(notebook, lab, files or {}, lambda check: check.id.encode(), prefix=prefix, sandbox=sandbox)
         return Trial(found, notebook)
+
+    return run
+
+
+@pytest.fixture
+def ask(prefix: Path, nothing_left: None) -> Callable[..., tuple[CheckResult, Judgement]]:
+    """Judge one check, a function `(student, cases)`, or several, against the code of one cell."""
+
+    def run(
+        check: CheckFunction,
+        source: str,
+        *others: CheckFunction,
+        uses: tuple[str, ...] = (),
+        reveal: bool = True,
+        limits: Limits = ONE_CHECK,
+        **options: Any,
+    ) -> tuple[CheckResult, Judgement]:
+        registry = Registry()
+        for name, asked in zip(("property", "second", "third"), (check, *others), strict=False):
+            asked.__doc__ = asked.__doc__ or "What is asked."
+            registry.check(f"task-{name}", points=1, catches="fails", uses=uses, reveal=reveal)(asked)
+        lab = Lab("lab02_small", Header("Small lab", ("numpy",), 5, 5.0, limits), registry, v4.new_notebook(), {})
+        notebook = v4.new_notebook(cells=[v4.new_code_cell("import numpy as np"), v4.new_code_cell(source)])
+        options = {"files": {}, "seeds": lambda check: b"seed", "prefix": prefix} | options
+        judgement = judge(notebook, lab, options.pop("files"), options.pop("seeds"), **options)
+        return judgement.results[0], judgement
 
     return run
 

@@ -6,36 +6,11 @@ import numpy as np
 import pytest
 from labkit.expect import expect_raises, expect_values
 from labkit.formats import QuantisedE2M1, ScaleRule
-from nbformat import v4
 
-from autograder.checks import Registry
 from autograder.errors import CourseError, SandboxError, SubmissionError, UsageError
-from autograder.judging.judge import judge
-from autograder.lab import Header, Lab
-from autograder.limits import Limits
 from autograder.sandbox import watchdog
 
 pytestmark = pytest.mark.sandbox
-
-LIMITS = Limits(notebook_seconds=90, call_seconds=30)
-
-
-@pytest.fixture
-def ask(prefix, nothing_left):
-    """Judge one check, a function `(student, cases)`, against the code of one cell."""
-
-    def run(check, source, *, uses=(), reveal=True, **options):
-        checks = Registry()
-        check.__doc__ = check.__doc__ or "What is asked."
-        checks.check("task-property", points=1, catches="fails", uses=uses, reveal=reveal)(check)
-        lab = Lab("lab02_small", Header("Small lab", ("numpy",), 5, 5.0, LIMITS), checks, v4.new_notebook(), {})
-        notebook = v4.new_notebook(cells=[v4.new_code_cell("import numpy as np"), v4.new_code_cell(source)])
-        options = {"files": {}, "seeds": lambda check: b"seed", "prefix": prefix} | options
-        judgement = judge(notebook, lab, options.pop("files"), options.pop("seeds"), **options)
-        (result,) = judgement.results
-        return result, judgement
-
-    return run
 
 
 def test_check_without_a_cell_is_bound_at_the_end(ask):
