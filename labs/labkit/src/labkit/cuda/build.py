@@ -38,7 +38,9 @@ _UNCHECKED = ("-O2", "-g1", "-gdwarf-4")
 _CHECKED = (
     *("-O1", "-g1", "-gdwarf-4", "-fno-omit-frame-pointer"),  # version 5: binutils 2.40 names the wrong file of a line
     "-fno-tree-sra",  # a float4 is loaded at once, as it is on a GPU
-    "-fsanitize=thread,bounds,alignment,shift-exponent,integer-divide-by-zero,float-cast-overflow,return,unreachable",
+    "-fno-var-tracking",  # which -g1 has no use for
+    "-fsanitize=thread,bounds,object-size,alignment,shift-exponent",
+    "-fsanitize=integer-divide-by-zero,float-cast-overflow,return,unreachable",
     "-fno-sanitize-recover=return,unreachable",
     *("--param=tsan-instrument-func-entry-exit=0", "--param=tsan-distinguish-volatile=1"),
 )
@@ -87,9 +89,11 @@ def compiler() -> tuple[str, ...]:
 def runner() -> Path:
     """Return the runner's program, compiled on first use."""
     sources = sorted([*HERE.glob("runner/*.cpp")])
-    path = cache.folder() / f"runner-{_digest(_RUNNER, *_headers('runner'), *sources)}"
+    name = f"runner-{_digest(_RUNNER, *_headers('runner'), *sources)}"
+    if found := cache.installed(name):
+        return found
     try:
-        return cache.keep(path, lambda made: _build_runner(sources, made))
+        return cache.keep(cache.folder() / name, lambda made: _build_runner(sources, made))
     except CompileError as error:
         raise RunnerError(f"the runner could not be compiled with {' '.join(compiler())}:\n{error}") from None
 

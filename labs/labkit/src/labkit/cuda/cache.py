@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,12 @@ def folder() -> Path:
         if _is_ours(candidate):
             return candidate
     return _temporary()
+
+
+def installed(name: str) -> Path | None:
+    """Return what was compiled when this Python environment was made, if it was: names say what it was made from."""
+    path = Path(sys.prefix, "share", "labkit", name)
+    return path if path.is_file() else None
 
 
 def keep(path: Path, make: Callable[[Path], None]) -> Path:

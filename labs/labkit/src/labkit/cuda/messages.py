@@ -82,6 +82,9 @@ def _extent(scene: Scene, said: Said) -> str:
 def _out_of_bounds(scene: Scene, said: Said) -> str:
     if said["space"] == "declared":
         return f"{_who(said)} uses index {said['index']} of an array declared as {_type_name(said)}"
+    if "type" in said:
+        place = "a local variable" if said["space"] == "local" else _place(scene, said)
+        return f"{_who(said)} reaches {place}, beyond the array that its pointer points into"
     return f"{_who(said)} {said.get('verb', 'touches')} {_place(scene, said)}, but {_extent(scene, said)}"
 
 

@@ -4,7 +4,7 @@
 // inlined into the kernel, so that the runner sees the line of the kernel; unchecked, so that it sees the access once
 #define LABKIT_ATOMIC(name, T, expression) LABKIT_ATOMIC_THAT(1, name, T, expression)
 #define LABKIT_ATOMIC_THAT(reads, name, T, expression)                           \
-    LABKIT_UNCHECKED __noinline__ inline T name##_unchecked(T* place, T value) { \
+    LABKIT_UNCHECKED LABKIT_NOT_INLINED inline T name##_unchecked(T* place, T value) { \
         T old = *place;                                                          \
         *place = (expression);                                                   \
         return old;                                                              \
@@ -37,7 +37,7 @@ LABKIT_ATOMIC(atomicInc, unsigned, old >= value ? 0u : old + 1u)
 LABKIT_ATOMIC(atomicDec, unsigned, (old == 0u || old > value) ? value : old - 1u)
 
 #define LABKIT_COMPARE_AND_SWAP(T)                                                              \
-    LABKIT_UNCHECKED __noinline__ inline T atomicCAS_unchecked(T* place, T expected, T value) { \
+    LABKIT_UNCHECKED LABKIT_NOT_INLINED inline T atomicCAS_unchecked(T* place, T expected, T value) { \
         T old = *place;                                                                         \
         if (old == expected) *place = value;                                                    \
         return old;                                                                             \

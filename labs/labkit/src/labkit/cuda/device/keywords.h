@@ -4,14 +4,17 @@
 #define __CUDA_ARCH__ 800
 #define LABKIT_CPU_RUN 1
 
-#define __global__ __attribute__((noinline))
+// Everything that a kernel calls is made part of it, as a GPU's compiler does. A structure that is passed by value is
+// then copied where its load is seen; in a call it is not.
+#define __global__ __attribute__((noinline, flatten))
 #define __device__
 #define __host__
 #define __constant__
 #define __managed__
 #define __grid_constant__
 #define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
+#define __noinline__
+#define LABKIT_NOT_INLINED __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 

@@ -57,6 +57,8 @@ static void let_others_run_at_times() {
     yield_to_others();
 }
 
+static inline bool address_is_local(uintptr_t address) { return address - (uintptr_t)current->stack < stack_bytes; }
+
 static void see_to_alarms(uint32_t code) {
     finish_pending_write();
     if (alarms.is_time_over) note_call(code, 0);
@@ -64,20 +66,40 @@ static void see_to_alarms(uint32_t code) {
 
 // Memory that the kernel only reads needs no watching. Reads of variables are not counted: tables of constants lie
 // among them.
-static inline __attribute__((always_inline)) void take(Region& region, const Access& access) {
+static void take(Region& region, const Access& access) {
     if (!region.read_only) region.shadow.touch(region, access);
-    if (region.space != Space::variables || access.is_write) count_access(access, region.is_shared());
+    if (region.space != Space::variables || access.is_write)
+        count_access(access.address, access.code, access.size, access.is_write, access.is_atomic, region.is_shared());
 }
 
-static inline __attribute__((always_inline)) void check(const Access& access, bool must_align = true) {
-    if (access.address - (uintptr_t)current->stack < stack_bytes) return;  // a local variable
-    if (__builtin_expect(alarms.any(), false)) see_to_alarms(access.code);
+static void check(const Access& access, bool must_align = true) {
+    if (address_is_local(access.address)) return;
+    if (alarms.any()) see_to_alarms(access.code);
     have_room_in_log();
     Region* region = region_of(access.address, (size_t)access.size);
-    if (__builtin_expect(!region, false)) report_bad_address(access);
+    if (!region) report_bad_address(access);
     if (must_align && (access.address & (access.size - 1))) report_at("misaligned", *region, access);
     if (access.is_write && region->read_only) report_at("read_only", *region, access);
     take(*region, access);
+}
+
+static void __attribute__((noinline)) check_with_care(uintptr_t address, int size, bool is_write, uint32_t code) {
+    check({address, size, is_write, false, code});
+}
+
+// The same for the accesses that most kernels make most: to an array, at its place, and with nothing to be said.
+static inline __attribute__((always_inline)) void check_quickly(uintptr_t address, int size, bool is_write,
+                                                                uint32_t code) {
+    if (address_is_local(address)) return;
+    Region* region = region_in_arena(address);
+    bool is_plain = region && !alarms.any() && current->n_logged != log_length && region->holds(address, size) &&
+                    !(address & (size - 1));
+    if (__builtin_expect(is_plain, true)) {
+        bool is_watched = region->read_only ? !is_write : region->shadow.touch_quickly(address, size, is_write, code);
+        if (__builtin_expect(is_watched, true))
+            return count_access(address, code, size, is_write, false, region->is_shared());
+    }
+    check_with_care(address, size, is_write, code);
 }
 
 // A structure is moved word by word, as a GPU does it.
@@ -114,8 +136,8 @@ extern "C" void labkit_yield() { yield_to_others(); }
 // The compiler puts these calls in front of each access, for a race detector that we stand in for.
 #define HERE code_offset(__builtin_return_address(0))
 #define ACCESS_CALLS(size)                                                                                           \
-    extern "C" void __tsan_read##size(void* p) { check({(uintptr_t)p, size, false, false, HERE}); }                  \
-    extern "C" void __tsan_write##size(void* p) { check({(uintptr_t)p, size, true, false, HERE}); }                  \
+    extern "C" void __tsan_read##size(void* p) { check_quickly((uintptr_t)p, size, false, HERE); }                  \
+    extern "C" void __tsan_write##size(void* p) { check_quickly((uintptr_t)p, size, true, HERE); }                  \
     extern "C" void __tsan_unaligned_read##size(void* p) { check({(uintptr_t)p, size, false, false, HERE}, false); } \
     extern "C" void __tsan_unaligned_write##size(void* p) { check({(uintptr_t)p, size, true, false, HERE}, false); } \
     extern "C" void __tsan_volatile_read##size(void* p) { check_volatile((uintptr_t)p, size, false, HERE); }         \

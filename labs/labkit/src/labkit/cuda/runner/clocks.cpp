@@ -42,7 +42,7 @@ bool fenced_before_barrier(const Release& release, const Record& record) {
     for (uint32_t p = record.phase; p < release.phase; ++p) {
         auto found = fences.find(p);
         if (found == fences.end()) continue;
-        uint32_t tick = found->second[record.thread];
+        uint32_t tick = found->second[record.thread()];
         if (tick && (p > record.phase || tick >= record.tick)) return true;
     }
     return false;
@@ -52,9 +52,9 @@ bool covers(const Release& release, const Record& record) {
     if (release.first_phase_of_block > record.phase || release.phase < record.phase) return false;
     if (record.phase < release.fence.phase) return true;
     if (record.phase == release.fence.phase) {
-        if (record.thread == release.thread && record.tick <= release.fence.tick) return true;
-        bool same_warp = record.thread / warp_lanes == release.thread / warp_lanes;
-        if (!release.known_ticks.empty() && same_warp && record.tick <= release.known_ticks[record.thread % warp_lanes])
+        if ((uint32_t)record.thread() == release.thread && record.tick <= release.fence.tick) return true;
+        bool same_warp = (uint32_t)record.thread() / warp_lanes == release.thread / warp_lanes;
+        if (!release.known_ticks.empty() && same_warp && record.tick <= release.known_ticks[record.thread() % warp_lanes])
             return true;
     }
     return fenced_before_barrier(release, record);
@@ -156,9 +156,9 @@ void pass_atomic(uintptr_t place) {
 
 bool is_ordered_by_calls(const Record& record) {
     bool same_block = record.phase >= first_phase_of_block;
-    bool same_warp = (int)record.thread / warp_lanes == current->warp;
+    bool same_warp = record.thread() / warp_lanes == current->warp;
     if (same_block && same_warp && current->known_phase == phase &&
-        record.tick <= current->known_ticks[record.thread % warp_lanes]) {
+        record.tick <= current->known_ticks[record.thread() % warp_lanes]) {
         return true;
     }
     if (!any_fence) return false;

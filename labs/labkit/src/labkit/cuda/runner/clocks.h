@@ -11,14 +11,18 @@
 #pragma once
 #include "launch.h"
 
+const int code_bits = 21;
+const uint32_t max_code_bytes = 1u << code_bits, max_threads = 1024;
+
 // What the shadow remembers of an access.
 struct Record {
-    uint32_t phase = 0;  // 0: none
-    uint32_t tick = 0;
-    uint32_t code : 21, thread : 10, atomic : 1;
-    Record() : code(0), thread(0), atomic(0) {}
+    uint32_t phase;  // 0: none
+    uint32_t tick;
+    uint32_t who;  // the instruction, the thread of the block, and whether it is an atomic
+    uint32_t code() const { return who & (max_code_bytes - 1); }
+    int thread() const { return (int)(who >> code_bits & (max_threads - 1)); }
+    bool is_atomic() const { return who >> 31; }
 };
-const uint32_t max_code_bytes = 1u << 21;
 
 extern uint32_t phase;                 // now
 extern uint32_t first_phase_of_block;  // of the block that runs
@@ -36,7 +40,7 @@ void pass_atomic(uintptr_t place);
 // The common answers are given at once; the rest is looked up.
 bool is_ordered_by_calls(const Record& record);
 inline bool is_ordered(const Record& record) {
-    if (is_past(record.phase) || (record.phase == phase && (int)record.thread == current->index)) return true;
+    if (is_past(record.phase) || (record.phase == phase && record.thread() == current->index)) return true;
     if (!any_fence && current->known_phase != phase) return false;  // no call has ordered anything
     return is_ordered_by_calls(record);
 }

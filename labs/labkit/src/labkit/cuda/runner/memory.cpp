@@ -120,7 +120,7 @@ Region* region_in_module(uintptr_t address, size_t size) {
 }
 
 Region* region_near(uintptr_t address) {
-    if (address - arena.low < arena.size) return arena.owner[(address - arena.low) >> slot_shift];
+    if (Region* region = region_in_arena(address)) return region;
     if (Region* region = region_in_module(address, 1)) return region;
     // past its end too: what follows it in the module is no place for an access
     bool beside = address - static_shared->low < static_shared->high - static_shared->low + beside_shared_bytes;

@@ -55,10 +55,13 @@ uintptr_t address_of_stretch(size_t number);
 // The static shared variables, or the other ones, if all of an access lies in a single variable; else none.
 Region* region_in_module(uintptr_t address, size_t size);
 
-// The region that all of an access lies in; none if there is no such region.
+// The array to whose slots an address belongs, if to any; the region that all of an access lies in.
+inline Region* region_in_arena(uintptr_t address) {
+    return address - arena.low < arena.size ? arena.owner[(address - arena.low) >> slot_shift] : nullptr;
+}
 inline Region* region_of(uintptr_t address, size_t size) {
-    if (address - arena.low >= arena.size) return region_in_module(address, size);
-    Region* region = arena.owner[(address - arena.low) >> slot_shift];
+    Region* region = region_in_arena(address);
+    if (!region) return region_in_module(address, size);
     return region->holds(address, size) ? region : nullptr;
 }
 

@@ -42,14 +42,14 @@ static void report_race(const Region& region, const Access& access, const Record
     finish_pending_write();
     Json body = where_now();
     body.number("code", access.code).text("verb", verb(access.is_write, access.is_atomic));
-    body.number("other_code", other.code).text("other_verb", verb(other_wrote, other.atomic));
+    body.number("other_code", other.code()).text("other_verb", verb(other_wrote, other.is_atomic()));
     body.raw("other_block", json_of(block_of_phase(other.phase)));
-    body.raw("other_thread", json_of(launch.threads[other.thread].position));
+    body.raw("other_thread", json_of(launch.threads[other.thread()].position));
     describe_place(body, region, access.address);
-    if (access.is_write && other_wrote && !access.is_atomic && !other.atomic) {
-        hold_until_written(access, other.code, body);
+    if (access.is_write && other_wrote && !access.is_atomic && !other.is_atomic()) {
+        hold_until_written(access, other.code(), body);
     } else {
-        report_fault("race", access.code, other.code, body);
+        report_fault("race", access.code, other.code(), body);
     }
 }
 
@@ -105,7 +105,7 @@ void Shadow::split(size_t cell_bytes) {
     cell_bytes_ = cell_bytes;
 }
 
-void Shadow::touch_cells(Region& region, const Access& access) {
+void Shadow::touch(Region& region, const Access& access) {
     size_t place = access.address - base_, alignment = place ? place & -place : max_access_bytes;
     size_t finest = std::min({(size_t)max_access_bytes, alignment, (size_t)1 << log2_floor((size_t)access.size)});
     if (!cells_) cell_shift_ = log2_floor(max_access_bytes);
@@ -115,7 +115,7 @@ void Shadow::touch_cells(Region& region, const Access& access) {
 }
 
 static inline bool conflicts(const Record& other, const Access& access) {
-    return !(other.atomic && access.is_atomic) && !is_ordered(other);
+    return !(other.is_atomic() && access.is_atomic) && !is_ordered(other);
 }
 
 void Shadow::touch_cell(Region& region, size_t number, const Access& access) {
@@ -137,10 +137,10 @@ void Shadow::touch_cell(Region& region, size_t number, const Access& access) {
     }
 
     if (access.is_write) {
-        cell.write = record_of(access);
+        cell.write = record_of(access.code, access.is_atomic);
         reads[0].phase = reads[1].phase = 0;
     } else {
-        reads[is_live[0] && conflicts(reads[0], access)] = record_of(access);
+        reads[is_live[0] && conflicts(reads[0], access)] = record_of(access.code, access.is_atomic);
     }
     cell.last_phase = phase;
 }

@@ -28,14 +28,8 @@ struct Readers {
     Record reads[2];
 };
 
-inline Record record_of(const Access& access) {
-    Record now;
-    now.phase = phase;
-    now.tick = current->tick;
-    now.code = access.code;
-    now.thread = (uint32_t)current->index;
-    now.atomic = access.is_atomic;
-    return now;
+inline Record record_of(uint32_t code, bool is_atomic) {
+    return {phase, current->tick, code | (uint32_t)current->index << code_bits | (uint32_t)is_atomic << 31};
 }
 
 // The cells of one region. They begin as large as the first access; the first smaller one, say by bytes to an array of
@@ -44,39 +38,16 @@ class Shadow {
 public:
     void cover(uintptr_t low, uintptr_t high, bool is_shared);
 
-    // Most accesses touch one cell that holds nothing but what is over; the rest is looked at with care.
-    void touch(Region& region, const Access& access) {
-        size_t place = access.address - base_;
-        if (__builtin_expect((size_t)access.size != cell_bytes_ || (place & (cell_bytes_ - 1)), false))
-            touch_cells(region, access);
-        else if (!touch_quickly(place >> cell_shift_, access))
-            touch_cell(region, place >> cell_shift_, access);
-    }
+    // Most accesses touch one cell that holds nothing but what is over: then this is all. Else look with care.
+    bool touch_quickly(uintptr_t address, size_t size, bool is_write, uint32_t code);
+    void touch(Region& region, const Access& access);
 
 private:
     void allocate(size_t n_cells);
     void split(size_t cell_bytes);
-    void touch_cells(Region& region, const Access& access);
     void touch_cell(Region& region, size_t number, const Access& access);
     bool is_void(uint32_t of) const { return of < (is_shared_ ? first_phase_of_block : 1); }
     bool is_free(uint32_t of) const { return is_past(of) || (of == 0 && !is_shared_); }
-
-    bool touch_quickly(size_t number, const Access& access) {
-        Cell& cell = cells_[number];
-        if (access.is_write) {
-            if (!is_free(cell.last_phase) || access.is_read_too) return false;
-            cell.write = record_of(access);
-        } else {
-            if (!is_free(cell.write.phase)) return false;
-            Record* reads = readers_[number].reads;
-            bool first_of_phase = is_past(reads[0].phase) || is_void(reads[0].phase);
-            if (!first_of_phase && (any_fence || current->known_phase == phase)) return false;
-            bool own = reads[0].phase == phase && (int)reads[0].thread == current->index;
-            reads[!(first_of_phase || own)] = record_of(access);
-        }
-        cell.last_phase = phase;
-        return true;
-    }
 
     std::unique_ptr<Cell[], decltype(&free)> cells_{nullptr, free};
     std::unique_ptr<Readers[], decltype(&free)> readers_{nullptr, free};
@@ -85,6 +56,25 @@ private:
     int cell_shift_ = 0;
     bool is_shared_ = false;
 };
+
+inline bool Shadow::touch_quickly(uintptr_t address, size_t size, bool is_write, uint32_t code) {
+    size_t place = address - base_;
+    if (size != cell_bytes_ || (place & (size - 1))) return false;
+    size_t number = place >> cell_shift_;
+    Cell& cell = cells_[number];
+    if (!is_free(is_write ? cell.last_phase : cell.write.phase)) return false;
+    Record now = record_of(code, false);
+    if (is_write) {
+        cell.write = now;
+    } else {
+        Record* reads = readers_[number].reads;
+        bool is_first = is_past(reads[0].phase) || is_void(reads[0].phase);
+        if (!is_first && (any_fence || current->known_phase == phase)) return false;
+        reads[!is_first && reads[0].thread() != now.thread()] = now;
+    }
+    cell.last_phase = phase;
+    return true;
+}
 
 // A write that raced with another write: harmless if it leaves what was there. Known after the write only.
 void judge_pending_write();

@@ -41,7 +41,7 @@ struct WarpAccess {
     const uint64_t* addresses;
     uint32_t kind;
     int n_lanes;
-    int size() const { return 1 << (kind >> size_shift & 7); }
+    int size() const { return 1 << (kind >> code_bits & 7); }
     bool is_shared() const { return kind & shared_bit; }
     // Does each lane access what follows on the lane before it?
     bool is_run() const {

@@ -17,10 +17,8 @@ struct WarpLog {
     uint32_t kinds[log_length][warp_lanes];
 };
 
-// Of an access: its instruction, and what it does there.
-const int size_shift = 21;
+// Of an access: its instruction, behind that its size, and what it does there.
 const uint32_t write_bit = 1u << 24, atomic_bit = 1u << 25, shared_bit = 1u << 26;
-static_assert(max_code_bytes == 1u << size_shift, "the size stands behind the code");
 
 void start_traffic();
 void make_room_in_log();
@@ -37,10 +35,10 @@ inline void have_room_in_log() {
     if (__builtin_expect(current->n_logged == log_length, false)) make_room_in_log();
 }
 
-inline void count_access(const Access& access, bool is_shared) {
+inline void count_access(uintptr_t address, uint32_t code, int size, bool is_write, bool is_atomic, bool is_shared) {
     size_t place = (size_t)current->n_logged++ * warp_lanes;
-    current->logged_addresses[place] = access.address;
-    current->logged_kinds[place] = access.code | (uint32_t)__builtin_ctz((unsigned)access.size) << size_shift |
-                                   (access.is_write ? write_bit : 0) | (access.is_atomic ? atomic_bit : 0) |
+    current->logged_addresses[place] = address;
+    current->logged_kinds[place] = code | (uint32_t)__builtin_ctz((unsigned)size) << code_bits |
+                                   (is_write ? write_bit : 0) | (is_atomic ? atomic_bit : 0) |
                                    (is_shared ? shared_bit : 0);
 }

@@ -1,6 +1,7 @@
 // Undefined behaviour: calls that the compiler puts where an operation has no defined result
 // (-fsanitize=bounds,alignment,shift-exponent,…). Each carries file, line and column of the source.
 #include "access.h"
+#include "memory.h"
 #include "report.h"
 #include "scheduler.h"
 
@@ -57,7 +58,20 @@ extern "C" void __ubsan_handle_out_of_bounds(OutOfBounds* data, uintptr_t index)
     stop_at("out_of_bounds", data->at, body);
 }
 
+// An access that leaves the array its pointer points into, as far as the compiler follows the pointer. Where nothing
+// lies, the check of the access itself says more.
+static void judge_leaving(TypeMismatch* data, uintptr_t address) {
+    bool is_local = address - (uintptr_t)current->stack < stack_bytes;
+    if (!is_local && !region_of(address, 1)) return;
+    Json body = where_now();
+    if (is_local) body.text("space", "local");
+    describe_bad_place(body, address);
+    body.text("type", data->type->name);
+    stop_at("out_of_bounds", data->at, body);
+}
+
 extern "C" void __ubsan_handle_type_mismatch_v1(TypeMismatch* data, uintptr_t address) {
+    if (data->log_alignment == 0) return judge_leaving(data, address);
     uintptr_t alignment = (uintptr_t)1 << data->log_alignment;
     if ((address & (alignment - 1)) == 0) return;  // null and out of bounds are said at the access itself
     if (address - (uintptr_t)current->stack < stack_bytes) return;  // a GPU's compiler aligns local arrays for vectors
