@@ -7,7 +7,7 @@ answers that we wrote ourselves, so that many seeds are cheap.
 import copy
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,11 +22,15 @@ from nbformat import NotebookNode, v4
 
 from autograder.authoring.names import loaded_names
 from autograder.authoring.planted import Planted, read_planted
-from autograder.checks import Cases, Check, Registry, derive_seed
+from autograder.checks import Cases, Check, Loan, Registry, derive_seed
 from autograder.course import Course
+from autograder.inside import values
+from autograder.inside.lent import KNOWN_PACKAGE, StandIn, stand_in
 from autograder.inside.native import perform
+from autograder.inside.port import find_type
 from autograder.judging.environments import environment_for
 from autograder.judging.judge import judge
+from autograder.judging.lending import Lender
 from autograder.lab import Lab, load_lab
 from autograder.limits import Limits
 from autograder.native import faults
@@ -203,7 +207,10 @@ def _is_answer(cell: NotebookNode) -> bool:
 
 @dataclass(frozen=True)
 class _Function:
-    """A function that is called in this process, on copies of its arguments as the judge's are."""
+    """A function that is called in this process, on copies of its arguments as the judge's are.
+
+    What is lent is a stand-in as in the sandbox, whose calls cross as the same bytes; the loan ends with the call.
+    """
 
     function: Callable[..., Any]
 
@@ -211,13 +218,36 @@ class _Function:
         return self.and_arguments(*args, **kwargs)[0]
 
     def and_arguments(self, *args: Any, **kwargs: Any) -> Any:
-        given, named = copy.deepcopy((args, kwargs))
+        lender = Lender()
+        stand_ins = {id(loan): _lent(loan, lender) for loan in _loans_in([args, kwargs])}
+        given, named = copy.deepcopy((args, kwargs), stand_ins)
         try:
             with np.errstate(all="ignore"):  # a warning costs nothing in the judge either
                 return self.function(*given, **named), given
         except Exception as error:  # as the judge hears of it
             kinds = tuple(kind.__name__ for kind in type(error).__mro__)
             raise Raised(kinds, str(error)) from error
+        finally:
+            lender.loans.clear()
+
+
+def _loans_in(value: Any) -> Iterator[Loan]:
+    if isinstance(value, Loan):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _loans_in(part)
+
+
+def _lent(loan: Loan, lender: Lender) -> StandIn:
+    terms = values.encode(lender.terms_of(loan), known_package=KNOWN_PACKAGE)
+    return stand_in(values.decode(terms, find_type=find_type), lender.answer, find_type)
+
+
+@pytest.fixture
+def called_here() -> Callable[[Callable[..., Any]], _Function]:
+    """Wrap a function as `lost_directly` calls those of an answer."""
+    return _Function
 
 
 def _functions(notebook: NotebookNode) -> SimpleNamespace:

@@ -250,7 +250,11 @@ REFUSED = {  # what is sent, as a function of the loan → how the reply starts,
     "beyond": (lambda loan: call(loan, args=(TOKENS + 64,)), "ValueError: tokens: expected", False),
     "too many arguments": (lambda loan: call(loan, args=(1, 2, 3)), "TypeError: Counting.embed() takes", False),
     "no argument": (lambda loan: call(loan, args=()), "TypeError: Counting.embed() missing", False),
-    "a number": (lambda loan: call(loan, args=(5,)), "TypeError: Counting.embed: expected arguments that it can use, got int", True),
+    "a number": (
+        lambda loan: call(loan, args=(5,)),
+        "TypeError: Counting.embed: expected arguments that it can use, got int",
+        True,
+    ),
 }
 
 
