@@ -38,9 +38,10 @@ def window_mask(
 def ring_length(window: int, drafts: int, is_written_first: bool) -> int:
     """Return the fewest slots that a ring needs where drafts can be rejected.
 
-    Up to `drafts` tokens at once are written and then rejected, some of them or all, and others take their positions.
-    With `is_written_first` all drafts are written before the first of them is attended; otherwise each token is
-    attended with the rows before it and its own, and then written.
+    Each step feeds the next token and up to `drafts` guesses of those behind it; any number of the guesses is rejected,
+    and the next step starts at the first of their positions. With `is_written_first` all rows of a step are written
+    before its first token is attended; otherwise each token is attended with the rows before it and its own, and then
+    written.
 
     Raises
     ------

@@ -21,7 +21,8 @@ class RingCache:
     """The rows of one window layer for one request.
 
     The ring remembers which position each slot holds, and refuses to read a position that it does not hold: an engine
-    without that memory returns another token's row instead.
+    without that memory returns another token's row instead. It knows no requests: a row of the same position that an
+    earlier request left behind is read like one's own, so clear the ring between requests.
 
     Raises
     ------
