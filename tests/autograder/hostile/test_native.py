@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from autograder.errors import SandboxError
+from autograder.judging.kernel import Kernel
 from autograder.limits import Limits, MiB
 from autograder.native import runs
 from autograder.native.faults import NativeFault
@@ -73,6 +74,27 @@ def written(native: Native, source: str, **options: bool) -> np.ndarray:
 def test_a_right_kernel_is_right_checked_and_unchecked(native):
     assert outcome(native, kernel(RIGHT)) == ("right", "")
     assert outcome(native, kernel(RIGHT), checked=False) == ("right", "")
+
+
+IN_A_NOTEBOOK = """
+from labkit.cuda import build
+runner = build.runner()
+try:
+    runner.open("ab")
+except OSError as error:
+    print(runner, "is not written to:", type(error).__name__)
+"""
+
+
+def test_a_notebook_finds_the_runner_ready_and_cannot_change_it(prefix, nothing_left):
+    kernel = Kernel({}, LIMITS, prefix)
+    try:
+        _, outputs = kernel.run(IN_A_NOTEBOOK, 10)
+    finally:
+        kernel.end()
+    said = "".join(output.get("text", "") for output in outputs)
+    assert said.startswith(str(prefix / "share" / "labkit" / "runner-"))
+    assert "is not written to" in said
 
 
 def test_an_honest_fault_is_named_by_kind_and_line(native):
