@@ -20,6 +20,9 @@ interrupted.
 are copied into the kernel, so a function that changes its arguments changes nothing here; a check
 that cares asks for them back: `value, arguments = student.encode_e2m1.and_arguments(x)`.
 
+*Loans.* Where a check must know what was done and not only what came of it, it lends an object of its own
+(`autograder.judging.lending`): what that object recorded is known here.
+
 *Kernels.* The text of a kernel comes back as data and is compiled and run in sandboxes of its own
 (`autograder.native`), which see neither the student's kernel nor anything of the judge's but the inputs of one launch.
 A refusal and a compiler's words depend on the text alone, so every check quotes them. Of a fault in a launch a hidden

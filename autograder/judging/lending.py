@@ -5,6 +5,9 @@ student's function and closed with it; the judge runs the method of its own obje
 value back as data. Whatever comes is untrusted: it is measured before it is kept, one message is held at a time, the
 next is read only when the reply has gone, and names are compared with what was declared. Time in a method is time of
 the student's call. Nothing stops a method that is running, so a lent object must refuse arguments that would cost much.
+
+A round trip takes about 0.3 ms for small arrays and 0.7 ms for some 50 KB: medians of 1,000 calls of a toy network from
+a sandbox, measured on a busy machine of two cores.
 """
 
 import contextlib
