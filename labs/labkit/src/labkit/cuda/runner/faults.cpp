@@ -93,10 +93,11 @@ void note_call(uint32_t code, int line) {
     ++n_noted;
 }
 
-static void set_timer(double seconds) {
+static void set_timer(double first_s) {
     itimerval timer{};
-    timer.it_value.tv_sec = (time_t)seconds;
-    timer.it_value.tv_usec = (suseconds_t)((seconds - (double)timer.it_value.tv_sec) * 1e6);
+    timer.it_value.tv_sec = (time_t)first_s;
+    timer.it_value.tv_usec = (suseconds_t)((first_s - (double)timer.it_value.tv_sec) * 1e6);
+    timer.it_interval.tv_usec = looks_every_us;
     setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
@@ -114,10 +115,7 @@ static void on_time_limit(int, siginfo_t*, void* context) {
     if (current) {
         if (uint32_t code = code_of(context)) seen_codes.insert(code);
     }
-    if (++looks < n_looks) {
-        set_timer(1e-6 * looks_every_us);
-        return;
-    }
+    if (++looks < n_looks) return;
     Json codes = Json::array(), lines = Json::array();
     for (int i = 0; i < n_noted; ++i)
         noted[i].code ? codes.append((long long)noted[i].code) : lines.append((long long)noted[i].line);

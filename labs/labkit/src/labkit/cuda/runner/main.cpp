@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <iostream>
 #include <numeric>
 
 #include "arguments.h"
+#include "confinement.h"
 #include "faults.h"
 #include "memory.h"
 #include "report.h"
@@ -109,8 +111,15 @@ static void without_random_addresses(char** arguments) {
     if (personality((unsigned long)persona | ADDR_NO_RANDOMIZE) >= 0) execv("/proc/self/exe", arguments);
 }
 
+// The C library would ask about the output when a kernel first prints, and may not then.
+static void prepare_output() {
+    static char buffer[1 << 16];
+    setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+}
+
 int main(int, char** arguments) {
     without_random_addresses(arguments);
+    prepare_output();
     Task task = read_task(std::cin);
     set_report_descriptor(task.report_descriptor);
     void* library = load_library(task);
@@ -122,6 +131,7 @@ int main(int, char** arguments) {
     launch.arguments = values.to_each.data();
     if (launch.checked) start_traffic();
     catch_faults(launch.limit_s);
+    confine(task.report_descriptor);
     run_grid();
     finish_launch("ok");
 }

@@ -11,18 +11,44 @@
 
 #include "traffic.h"
 
+// The character at a byte of UTF-8, and the byte behind it; U+FFFD for a byte that begins none.
+static uint32_t next_character(const std::string& text, size_t& at) {
+    const uint32_t unreadable = 0xfffd, least[] = {0, 0, 0x80, 0x800, 0x10000};
+    uint32_t first = (unsigned char)text[at++];
+    if (first < 0x80) return first;
+    int length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    uint32_t character = first & (0x7fu >> length);
+    if (first < 0xc0 || first >= 0xf8 || at + length - 1 > text.size()) return unreadable;
+    for (int i = 0; i < length - 1; ++i) {
+        uint32_t next = (unsigned char)text[at + i];
+        if (next >> 6 != 2) return unreadable;
+        character = character << 6 | (next & 0x3f);
+    }
+    bool is_surrogate = character >> 11 == 0x1b;
+    if (character < least[length] || character > 0x10ffff || is_surrogate) return unreadable;
+    at += length - 1;
+    return character;
+}
+
+static std::string escaped(uint32_t unit) {
+    char text[8];
+    snprintf(text, sizeof text, "\\u%04x", unit);
+    return text;
+}
+
+// A JSON string in ASCII alone: so a report can be read whatever bytes a source or a kernel holds.
 static std::string quoted(const std::string& text) {
     std::string result = "\"";
-    for (unsigned char c : text) {
-        char escape[8];
+    for (size_t at = 0; at < text.size();) {
+        uint32_t c = next_character(text, at);
         if (c == '"' || c == '\\') {
-            result += '\\';
+            result += {'\\', (char)c};
+        } else if (c >= 0x20 && c < 0x7f) {
             result += (char)c;
-        } else if (c < 0x20 || c >= 0x7f) {
-            snprintf(escape, sizeof escape, "\\u%04x", c);
-            result += escape;
+        } else if (c < 0x10000) {
+            result += escaped(c);
         } else {
-            result += (char)c;
+            result += escaped(0xd800 + ((c - 0x10000) >> 10)) + escaped(0xdc00 + ((c - 0x10000) & 0x3ff));
         }
     }
     return result + "\"";
@@ -88,6 +114,9 @@ static double cpu_seconds() {
 }
 
 static void write_all(const std::string& text) {
+    for (unsigned char c : text) {
+        if (c >= 0x80) give_up("the report is no ASCII text");
+    }
     for (size_t done = 0; done < text.size();) {
         ssize_t n = write(report_descriptor, text.data() + done, text.size() - done);
         if (n <= 0) _exit(4);
