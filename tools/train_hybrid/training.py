@@ -53,8 +53,10 @@ CURRICULUM = (
         0.1,
     ),
     Course((Stage(80, 8, 512, 48, 124), Stage(50, 4, 1024, 64, 250)), 1e-3, 0.01, 0.1),
-    # The last course teaches what the first two left out: to read the text between the records.
+    # What the first two leave out: to read the text between the records.
     Course((Stage(240, 16, 256, 2, 62), Stage(60, 8, 512, 4, 124)), 1e-3, 0.01, 1.0),
+    # And what that course forgets: to look far back.
+    Course((Stage(90, 6, 1024, 32, 250),), 1e-3, 0.01, 0.5),
 )
 
 

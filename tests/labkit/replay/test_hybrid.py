@@ -81,7 +81,7 @@ def test_index_reads_a_part_of_the_rows():
 def test_decoding_after_a_hit_goes_on_where_the_cold_run_is(task, index):
     network, hit = load_hybrid(index), 101
     run = swa_forward(network, task.tokens)
-    logits = decode_step(network, task.tokens[hit], hit, cache_of(run, network, hit))
+    logits = decode_step(network, int(task.tokens[hit]), hit, cache_of(run, network, hit))
     assert np.abs(logits - run.logits[hit]).max() <= FLOAT64_ROUNDING * np.abs(run.logits[hit]).max()
 
 
@@ -139,9 +139,7 @@ def test_rotations_add(rng):
 def test_window_layer_wants_to_know_what_is_visible():
     network = load_hybrid()
     hidden, at = network.embed(np.array([65])), np.array([0])
-    with pytest.raises(
-        ValueError, match="is_visible: expected which rows each token reads in window layer 2, got None"
-    ):
+    with pytest.raises(ValueError, match=r"is_visible: expected shape \(1, 1\) in window layer 2, got None"):
         network.attend(2, hidden, at, network.rows(2, hidden, at))
 
 
@@ -151,7 +149,7 @@ def test_global_layer_wants_every_row_and_no_mask():
     rows = network.rows(1, hidden, at)
     with pytest.raises(ValueError, match="rows: expected all from position 0 to 9 in global layer 1, got 1 rows"):
         network.attend(1, hidden, at, rows)
-    with pytest.raises(ValueError, match="is_visible: expected None in global layer 1, got an array"):
+    with pytest.raises(ValueError, match=r"is_visible: expected None in global layer 1, got shape \(1, 1\)"):
         network.attend(1, hidden, np.array([0]), rows, np.ones((1, 1), bool))
 
 
@@ -165,3 +163,14 @@ def test_global_layer_wants_every_row_and_no_mask():
 def test_shapes_that_no_network_has_are_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         load_hybrid(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [-1, VOCABULARY])
+def test_tokens_that_are_none_are_refused(wrong):
+    with pytest.raises(ValueError, match=f"tokens: expected 0 to 831, got {wrong}"):
+        load_hybrid().embed(np.array([0, wrong]))
+
+
+def test_tokens_that_are_no_integers_are_refused():
+    with pytest.raises(TypeError):
+        load_hybrid().embed(np.array([1.0]))

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int
 
 from labkit.replay.hybrid_index import BLOCK_TOKENS, CoarseIndex, IndexFormat
-from labkit.replay.network import LayerKind, Rows
+from labkit.replay.network import LayerKind, Rows, refuse_unfit
 
 Array = np.ndarray
 
@@ -37,7 +37,7 @@ WINDOW_ONLY: Final = (LayerKind.WINDOW,) * 4
 INDEX_BLOCKS: Final = 8
 
 
-@dataclass(frozen=True)
+@dataclass
 class HybridNetwork:
     """A decoder with the weights given; what each method promises stands in `labkit.replay.network.Network`."""
 
@@ -46,13 +46,22 @@ class HybridNetwork:
     kinds: tuple[LayerKind, ...]
     index: CoarseIndex | None
 
-    @property
-    def window(self) -> int:
-        """W: how many tokens, itself among them, a token reads in a window layer."""
-        return int(self.config["window"])
+    def __post_init__(self) -> None:
+        self.window = int(self.config["window"])
 
     def embed(self, tokens: Int[np.ndarray, " n"]) -> Float64[np.ndarray, "n width"]:
-        """Feed tokens: return the input of the first layer."""
+        """Feed tokens: return the input of the first layer.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If tokens are not integers, or not of the vocabulary.
+        """
+        if not np.issubdtype(tokens.dtype, np.integer):
+            raise TypeError(f"tokens: expected integers, got {tokens.dtype}")
+        wrong = tokens[(tokens < 0) | (tokens >= self.config["vocabulary"])]
+        if wrong.size:
+            raise ValueError(f"tokens: expected 0 to {self.config['vocabulary'] - 1}, got {wrong[0]}")
         return np.asarray(self.weights["embedding.weight"][tokens])
 
     def rows(self, layer: int, hidden: Float64[np.ndarray, "n width"], positions: Int[np.ndarray, " n"]) -> Rows:
@@ -70,7 +79,7 @@ class HybridNetwork:
         is_visible: Bool[np.ndarray, "n m"] | None = None,
     ) -> Float64[np.ndarray, "n width"]:
         """Return the output of the layer: attention, residual, MLP, residual."""
-        self._refuse(layer, positions, rows, is_visible)
+        refuse_unfit(self.kinds[layer], layer, positions, rows, is_visible)
         queries = self.queries(layer, hidden, positions)
         if is_visible is None:
             rows = Rows(self.mixed_keys(layer, rows.keys), rows.values)
@@ -133,17 +142,6 @@ class HybridNetwork:
         kind = "window" if self.kinds[layer] is LayerKind.WINDOW else "global"
         return float(self.config[f"{kind}_rope_base"])
 
-    def _refuse(self, layer: int, positions: Array, rows: Rows, is_visible: Array | None) -> None:
-        if self.kinds[layer] is LayerKind.WINDOW:
-            if is_visible is None:
-                raise ValueError(f"is_visible: expected which rows each token reads in window layer {layer}, got None")
-            return
-        if is_visible is not None:
-            raise ValueError(f"is_visible: expected None in global layer {layer}, got an array")
-        n_rows, last = rows.keys.shape[1], int(positions.max(initial=-1))
-        if n_rows <= last:
-            raise ValueError(f"rows: expected all from position 0 to {last} in global layer {layer}, got {n_rows} rows")
-
 
 def load_hybrid(
     index: IndexFormat | None = IndexFormat.E2M1,
@@ -171,7 +169,10 @@ def random_hybrid(
     blocks: int = INDEX_BLOCKS,
     kinds: Sequence[LayerKind] = HYBRID_KINDS,
 ) -> HybridNetwork:
-    """Return a network of the same shape with the random weights that training starts from, drawn from the seed."""
+    """Return a network of the same shape with random weights drawn from the seed.
+
+    They are of the size that training starts from; those of the logits are larger, so that a logit's variance is 1.
+    """
     header, trained = read_weights()
     rng = np.random.default_rng(seed)
     depth = np.sqrt(2 * len(HYBRID_KINDS))
@@ -180,7 +181,7 @@ def random_hybrid(
         if array.ndim == 1:
             weights[name] = np.full(array.shape, 0.5 if name.endswith("shift") else 1.0)
             continue
-        size = {"embedding.weight": 1.0, "head.weight": 0.02}.get(name, array.shape[1] ** -0.5)
+        size = 1.0 if name == "embedding.weight" else array.shape[1] ** -0.5
         is_into_residual = name.endswith(("output.weight", "down.weight"))
         weights[name] = rng.normal(size=array.shape) * size / (depth if is_into_residual else 1.0)
     return assemble(weights, header["config"], index, blocks, kinds)

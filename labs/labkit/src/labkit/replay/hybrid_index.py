@@ -71,21 +71,20 @@ class CoarseIndex:
         positions: Int[np.ndarray, " n"],
     ) -> Bool[np.ndarray, "kv_heads n blocks"]:
         """Return which blocks each query reads, of all that begin at or before its position."""
-        own = positions // BLOCK_TOKENS
-        scores = self._block_scores(queries, keys, positions)
-        number = np.arange(scores.shape[-1])
-        past = np.where(number < own[:, None], scores, -np.inf)
-        rank = np.argsort(np.argsort(-past, axis=-1, kind="stable"), axis=-1)  # among equals the earlier block wins
-        return np.asarray(((rank < self.blocks) & np.isfinite(past)) | (number == own[:, None]))
+        number = np.arange(-(-keys.shape[1] // BLOCK_TOKENS))
+        own = (positions // BLOCK_TOKENS)[:, None]
+        scores = np.where(number < own, self._block_scores(queries, keys), -np.inf)
+        picked = np.broadcast_to(number == own, scores.shape).copy()
+        for _ in range(min(self.blocks, len(number))):
+            is_best = number == scores.argmax(axis=-1, keepdims=True)  # among equals the earliest
+            picked |= is_best & (scores > -np.inf)
+            scores[is_best] = -np.inf
+        return picked
 
     def _block_scores(
-        self,
-        queries: Float64[np.ndarray, "kv_heads group n D"],
-        keys: Float64[np.ndarray, "kv_heads m D"],
-        positions: Int[np.ndarray, " n"],
+        self, queries: Float64[np.ndarray, "kv_heads group n D"], keys: Float64[np.ndarray, "kv_heads m D"]
     ) -> Float64[np.ndarray, "kv_heads n blocks"]:
-        copies = self.format.round_trip(keys)
-        by_token = (queries @ copies[:, None].swapaxes(-1, -2)).max(axis=1)
-        padding = -keys.shape[1] % BLOCK_TOKENS
-        padded = np.pad(by_token, ((0, 0), (0, 0), (0, padding)), constant_values=-np.inf)
-        return np.asarray(padded.reshape(*padded.shape[:-1], -1, BLOCK_TOKENS).max(axis=-1))
+        """Return the best score in each block; the last may be short, but no query's past ends there."""
+        whole = np.pad(self.format.round_trip(keys), ((0, 0), (0, -keys.shape[1] % BLOCK_TOKENS), (0, 0)))
+        products = queries @ whole[:, None].swapaxes(-1, -2)
+        return np.asarray(products.reshape(*products.shape[:-1], -1, BLOCK_TOKENS).max(axis=(1, -1)))
