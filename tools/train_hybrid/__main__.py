@@ -49,7 +49,7 @@ def main() -> None:
         print(reached, flush=True)
 
     write(options.out / "hybrid.npz", model, header(model, options.seed, reached))
-    (options.out / "timon_of_athens_excerpt.txt").write_bytes(held_out[:EXCERPT_BYTES].tobytes())
+    (options.out / "timon_of_athens_excerpt.txt").write_bytes(whole_lines(held_out[:EXCERPT_BYTES].tobytes()))
 
 
 def measure(model: Hybrid, text: Text) -> dict[str, float]:
@@ -60,6 +60,11 @@ def measure(model: Hybrid, text: Text) -> dict[str, float]:
     return {name: round(share, 4) for name, share in reached.items()} | {
         "text bits per byte": round(on_text.item() / math.log(2), 3)
     }
+
+
+def whole_lines(text: bytes) -> bytes:
+    """Return a text up to its last end of a line."""
+    return text[: text.rindex(b"\n") + 1]
 
 
 def header(model: Hybrid, seed: int, reached: dict[str, float]) -> dict[str, object]:
