@@ -19,7 +19,10 @@ dependencies:
   - pip
   - pip:
 """
-GPU_TITLE = "      # kernels on an NVIDIA GPU: take the mark off the next line"
+MARKED_TITLES = {
+    "gpu": "kernels on an NVIDIA GPU: take the mark off the next line",
+    "models": "real pretrained weights (labkit.models): take the marks off",
+}
 TITLES = {
     "dependencies": "the labs, the reference library, the autograder",
     "validate": "the student's own check",
@@ -48,10 +51,15 @@ def pins() -> dict[str, list[str]]:
     return found
 
 
-def gpu_pins() -> list[str]:
-    """Return the pins that only a machine with a GPU needs."""
+def marked_lines() -> list[str]:
+    """Return the lines of the extras that are not installed unless one takes their marks off."""
     kit = tomllib.loads((ROOT / "labs/labkit/pyproject.toml").read_text())["project"]
-    return list(kit["optional-dependencies"]["gpu"])
+    installed = {pin for group in pins().values() for pin in group}
+    lines = []
+    for name, title in MARKED_TITLES.items():
+        lines += [f"      # {title}"]
+        lines += [f"      # - {pin}" for pin in kit["optional-dependencies"][name] if pin not in installed]
+    return lines
 
 
 def environment() -> str:
@@ -59,8 +67,7 @@ def environment() -> str:
     lines = ["      - ./labs/labkit"]
     for name, group in pins().items():
         lines += [f"      # {TITLES[name]}", *(f"      - {pin}" for pin in group)]
-    lines += [GPU_TITLE, *(f"      # - {pin}" for pin in gpu_pins())]
-    return HEAD + "\n".join(lines) + "\n"
+    return HEAD + "\n".join([*lines, *marked_lines()]) + "\n"
 
 
 def main() -> int:

