@@ -1,0 +1,172 @@
+"""Checks of `replay_error_bound`: each term by statistics in which the others vanish, and all of it by errors that occur.
+
+In the made-up layers the limits are met by some network, so that no valid bound is below the formula there.
+"""
+
+from typing import Any
+
+import fp4kv
+import numpy as np
+from labkit.expect import Mismatch, expect_dtype_and_shape, show_number
+from labkit.replay import LayerKind, ReplayStatistics
+from labkit.replay.statistics import Mlp, Norm
+
+from autograder.checks import Registry
+
+from .statistics import (
+    HEADS,
+    ROUNDING_SHARE,
+    SMALLEST_ERROR,
+    TIGHT,
+    drawn,
+    even_layer,
+    expect_line,
+    measured,
+    quiet_layer,
+    truncating_layer,
+)
+
+checks = Registry()
+check = checks.check
+
+LEAST = 1 - ROUNDING_SHARE
+
+LEAST_SMALL_STEP = 0.98
+"""For ε below 0.03: two tokens of weight ½ each, whose values are a diameter apart, move the output by tanh(ε/2) times
+the diameter when their logits move by ε apart; what the larger ε gives beyond its first order is below ε²."""
+
+N_NETWORKS = 24
+
+STACKS = (
+    [LayerKind.WINDOW] * 2,
+    [LayerKind.WINDOW] * 4,
+    [LayerKind.WINDOW, LayerKind.GLOBAL, LayerKind.WINDOW],
+)
+
+
+def _expect(student: Any, window: int, layers: Any, given: str, least: float = LEAST) -> None:
+    statistics = ReplayStatistics(window, tuple(layers))
+    expect_line(student.replay_error_bound(statistics), statistics, fp4kv.replay_error_bound, least, TIGHT, given)
+
+
+@check(
+    "replay_error_bound-first",
+    points=1,
+    catches="leaves out the truncated mass or the distance, or lets the largest head stand for all",
+    hint="where nothing is off yet, ε is 0: what is left is mass · distance of each head",
+    reveal=True,
+)
+def the_first_layer_is_exact(student: Any, cases: Any) -> None:
+    """After the first layer the bound is Σ over heads of mass · distance, and before it nothing is off."""
+    for n_tokens, window in ((4, 4), (7, 3), (5, 9)):
+        statistics = ReplayStatistics(window, (truncating_layer(cases, n_tokens, window),))
+        got = student.replay_error_bound(statistics)
+        found = expect_line(got, statistics, fp4kv.replay_error_bound, LEAST, TIGHT, "a single layer")
+        if np.any(found[0] != 0):
+            raise Mismatch("0 at the input of the first layer", show_number(found[0].max()), "a single layer")
+
+
+@check(
+    "replay_error_bound-values",
+    points=1,
+    catches="forgets what the residual carries, or takes the token's own error, or that of all tokens, for the window's",
+    hint="the output keeps e, and adds value_gain times the largest error among the tokens that the window still holds",
+)
+def rebuilt_values_bring_their_errors(student: Any, cases: Any) -> None:
+    """Errors of rebuilt values come with value_gain, from the worst token of the window, on top of the residual's."""
+    for n_tokens, window in ((5, 5), (9, 3), (12, 4)):
+        layers = [truncating_layer(cases, n_tokens, window), quiet_layer(n_tokens, value_gain=drawn(cases, (HEADS,)))]
+        _expect(student, window, layers, f"n = {n_tokens}, W = {window}")
+
+
+@check(
+    "replay_error_bound-weights",
+    points=1,
+    catches="forgets √D, the half of the key's diameter, or one of query and key, or takes ε for ε/2",
+    hint="ε counts the query's error by half the diameter of the keys, and the key's error by the norm of the query",
+)
+def weights_move_by_the_softmax_step(student: Any, cases: Any) -> None:
+    """Errors of queries and keys move the output by tanh(ε/2) times the diameter of the values."""
+    n_tokens, window = 6, 8
+    size = 0.02 * drawn(cases, (HEADS, n_tokens))
+    first = even_layer(cases, n_tokens)
+    query = {"query_gain": drawn(cases, (HEADS,)), "key_diameter": size}
+    key = {"key_gain": 0.02 * drawn(cases, (HEADS,)), "query_norm": drawn(cases, (HEADS, n_tokens))}
+    for name, changed in (("queries", query), ("keys", key), ("both", query | key)):
+        for head_width in (16, 64):
+            layer = quiet_layer(
+                n_tokens,
+                value_diameter=4 * drawn(cases, (HEADS, n_tokens)),
+                weight_squares=np.full((HEADS, n_tokens), 0.5),
+                head_width=head_width,
+                **changed,
+            )
+            _expect(student, window, [first, layer], f"errors of {name}, D = {head_width}", LEAST_SMALL_STEP)
+
+
+@check(
+    "replay_error_bound-capped",
+    points=1,
+    catches="leaves the convex hull: no average of values is farther from another than the diameter",
+    hint="min(mass · distance + tanh(ε/2) · diameter, diameter), head by head, before the values' own errors are added",
+)
+def no_head_leaves_its_convex_hull(student: Any, cases: Any) -> None:
+    """Where almost all mass is missing and weights are free, a head moves its output by the diameter, and no more."""
+    n_tokens, window = 6, 8
+    for value_gain in (0.0, 0.5):
+        distance = drawn(cases, (HEADS, n_tokens))
+        layer = quiet_layer(
+            n_tokens,
+            truncated_mass=np.full((HEADS, n_tokens), 0.9),
+            mean_distance=distance,
+            value_diameter=distance,
+            query_gain=1e4 * drawn(cases, (HEADS,)),
+            key_diameter=drawn(cases, (HEADS, n_tokens)),
+            value_gain=np.full(HEADS, value_gain),
+        )
+        _expect(student, window, [even_layer(cases, n_tokens), layer], f"large ε, value_gain {value_gain}", 0.99)
+
+
+@check(
+    "replay_error_bound-norms",
+    points=1,
+    catches="ignores the norm in front of attention, or the MLP behind it",
+    hint="u = layer.input_error(e), and the line is layer.output_error(e + what the heads add)",
+)
+def norms_and_mlps_have_their_say(student: Any, cases: Any) -> None:
+    """What the heads get is off by input_error, and what leaves the layer by output_error."""
+    n_tokens, window = 5, 4
+    norm = Norm(2 * float(drawn(cases, ())), 2 + drawn(cases, (n_tokens,)))
+    mlp = Mlp(Norm(2 * float(drawn(cases, ())), 3 + drawn(cases, (n_tokens,))), float(drawn(cases, ())))
+    for name, changed in (("a norm", {"norm": norm}), ("an MLP", {"mlp": mlp}), ("both", {"norm": norm, "mlp": mlp})):
+        layer = quiet_layer(n_tokens, value_gain=drawn(cases, (HEADS,)), **changed)
+        _expect(student, window, [truncating_layer(cases, n_tokens, window), layer], name)
+
+
+@check(
+    "replay_error_bound-never_below",
+    points=2,
+    catches="promises less than what happens",
+    hint="compare with the errors of bounded_replay on many networks, layer by layer",
+    seconds=5,
+)
+def it_is_never_below_an_error_that_occurs(student: Any, cases: Any) -> None:
+    """No error of any layer and token is above the bound, whatever the weights."""
+    for number in range(N_NETWORKS):
+        kinds, window = STACKS[number % len(STACKS)], int(cases.rng.integers(3, 7))
+        options = {
+            "heads": int(cases.rng.integers(1, 3)),
+            "output_scale": float(np.exp2(cases.rng.uniform(-4, 2))),
+            "logit_scale": float(np.exp2(cases.rng.uniform(-1, 3))),
+        }
+        found = measured(cases, kinds, window, window + int(cases.rng.integers(0, window)), **options)
+        given = f"W = {window}, {len(kinds)} layers, {options}"
+        got = expect_dtype_and_shape(
+            student.replay_error_bound(found.statistics), found.errors, given, any_width=True
+        ).astype(np.float64)
+        low = ~(got >= found.errors * (1 - ROUNDING_SHARE) - SMALLEST_ERROR)
+        if np.any(low):
+            at = tuple(np.argwhere(low)[0].tolist())
+            raise Mismatch(
+                f"at least {show_number(found.errors[at])}, an error that occurs", show_number(got[at]), given, at
+            )

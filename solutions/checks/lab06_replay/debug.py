@@ -1,0 +1,69 @@
+"""Checks of the section *debug*: engines drawn for this submission, lent, so that nothing of them is in the kernel."""
+
+from typing import Any
+
+from labkit.expect import Mismatch
+from labkit.suspects.lab06 import Fault, make_engine
+
+from autograder.checks import Registry
+
+checks = Registry()
+check = checks.check
+
+N_OWN, N_OTHER = 4, 1
+"""Engines with a fault that must be named, and engines with each other fault that must not be taken for it: whoever
+guesses passes with a chance of 6^-4."""
+
+MAX_CALLS = 500
+"""Calls of one engine, of which the reference makes 20: each computes a text."""
+
+METHODS = ("prefill", "resume", "decode", "draft", "cached")
+ATTRIBUTES = ("window", "kinds", "drafts", "vocabulary")
+
+HINTS = {
+    Fault.NONE: "what differs must differ by more than rounding, and what may differ must not count: new tokens' rows",
+    Fault.WINDOW: "change one token and look at the newest row of layer 1: which ages make a difference?",
+    Fault.START: "resume the same request twice, after requests that left different rows in the ring",
+    Fault.DRAFTS: "as many drafts as the engine is made for; then what it says must be what it would have said",
+    Fault.GLOBAL: "the rows of the hit in a global layer, before and after a resume",
+    Fault.SECOND: "the same short request, alone and after another one; this fault disturbs the other experiments",
+}
+
+
+def _names(fault: Fault, words: str) -> None:
+    """Register the check that engines with a fault are told from all others."""
+
+    def is_told_from_the_others(student: Any, cases: Any) -> None:
+        drawn = [fault] * N_OWN + [other for other in Fault if other is not fault] * N_OTHER
+        for index in cases.rng.permutation(len(drawn)):
+            truth = drawn[index]
+            engine = make_engine(truth, cases.rng)
+            lent = cases.lend(engine, methods=METHODS, attributes=ATTRIBUTES, max_calls=MAX_CALLS)
+            got = _as_fault(student.diagnose(lent))
+            if fault in (truth, got) and got is not truth:
+                raise Mismatch(truth.name, got.name, f"an engine of {len(engine.kinds)} layers, W = {engine.window}")
+
+    is_told_from_the_others.__doc__ = f"{fault.name}: every engine {words} is named, and no other one is."
+    check(
+        f"diagnose-{fault.name.lower()}",
+        points=1,
+        catches=f"takes another fault for {fault.name}, or misses it in some engines",
+        hint=HINTS[fault],
+        seconds=20,
+    )(is_told_from_the_others)
+
+
+_names(Fault.NONE, "without a fault")
+_names(Fault.WINDOW, "whose window is one token too long or too short")
+_names(Fault.START, "whose replay reads below its start")
+_names(Fault.DRAFTS, "whose ring rejected drafts overwrite")
+_names(Fault.GLOBAL, "whose replay writes global rows")
+_names(Fault.SECOND, "whose second request reads the first one's ring")
+
+
+def _as_fault(got: Any) -> Fault:
+    """Return a fault by its name: an enumeration stays in the kernel, and what comes back is a handle to it."""
+    name = got.name if isinstance(got, Fault) else got.get("name") if hasattr(got, "get") else None
+    if not isinstance(name, str) or name not in Fault.__members__:
+        raise Mismatch("a Fault", f"a {type(got).__name__}")
+    return Fault[name]

@@ -1,0 +1,139 @@
+"""Statistics of made-up layers, in which one term counts and the others vanish; and recorded ones of drawn networks."""
+
+from typing import Any, NamedTuple
+
+import fp4kv
+import numpy as np
+from labkit.expect import Mismatch, expect_dtype_and_shape, show_number
+from labkit.replay import (
+    LayerKind,
+    LayerStatistics,
+    ReplayStatistics,
+    ToyNetwork,
+    cache_of,
+    record_statistics,
+    swa_forward,
+)
+from labkit.replay.toy import VOCABULARY
+
+ROUNDING_SHARE = 1e-9
+"""Share by which a float64 bound may be below an error that it equals: sums of a few hundred terms in any order are off
+by less than 2^10 · 2^-53, 1e-13 of their terms."""
+
+SMALLEST_ERROR = 1e-11
+"""What an error that is zero may come to: hidden vectors of length up to 2^7, of which float64 keeps 2^-46, after four
+layers that each may make it ten times larger."""
+
+TIGHT = 1.001
+"""How far above the printed formula a bound may be: room for float32, none for another formula."""
+
+SLIP = 40
+"""The factor by which a line of the student's may be off and still be asked what the next one makes of it."""
+
+HEAD_WIDTH = 16
+HEADS = 2
+
+
+def quiet_layer(n_tokens: int, **changed: Any) -> LayerStatistics:
+    """Return a layer of two heads that truncates nothing and passes nothing on, but for what is changed."""
+    by_token = np.zeros((HEADS, n_tokens))
+    by_head = np.zeros(HEADS)
+    layer = LayerStatistics(
+        truncated_mass=by_token,
+        mean_distance=by_token,
+        value_diameter=np.ones_like(by_token),
+        query_norm=by_token,
+        key_diameter=by_token,
+        weight_squares=np.ones_like(by_token),
+        query_gain=by_head,
+        key_gain=by_head,
+        value_gain=by_head,
+        value_rms_gain=by_head,
+        head_width=HEAD_WIDTH,
+    )
+    return layer._replace(**changed)
+
+
+def truncating_layer(cases: Any, n_tokens: int, window: int) -> LayerStatistics:
+    """Return a layer whose first W - 1 tokens miss rows, and the others none: where errors come from."""
+    is_cut = np.arange(n_tokens) < window - 1
+    mass = cases.rng.uniform(0.05, 0.6, (HEADS, n_tokens)) * is_cut
+    distance = cases.rng.uniform(0.2, 1.5, (HEADS, n_tokens)) * is_cut
+    return quiet_layer(n_tokens, truncated_mass=mass, mean_distance=distance, value_diameter=2 + distance)
+
+
+def even_layer(cases: Any, n_tokens: int) -> LayerStatistics:
+    """Return a layer that leaves every token with the same error."""
+    mass, distance = (np.full((HEADS, n_tokens), cases.rng.uniform(0.2, 0.6)) for _ in range(2))
+    return quiet_layer(n_tokens, truncated_mass=mass, mean_distance=distance)
+
+
+def drawn(cases: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return numbers from a half to two."""
+    return np.asarray(np.exp2(cases.rng.uniform(-1, 1, shape)))
+
+
+def expect_line(
+    got: Any, statistics: ReplayStatistics, formula: Any, least: float, most: float, given: str
+) -> np.ndarray:
+    """Expect the last line of an answer to be within factors of the formula, over its own line before or the right one.
+
+    `formula` is the reference, which is asked about the last layer with either line in place of the one before.
+    """
+    right = formula(statistics)
+    found = expect_dtype_and_shape(got, right, given, any_width=True).astype(np.float64)
+    wanted = right[-1]
+    if not _is_within(found[-1], wanted, least, most) and len(statistics.layers) > 1:
+        wanted = _after_own_line(found[-2], right[-2], statistics, formula, wanted)
+    for token, (mine, own) in enumerate(zip(found[-1], wanted, strict=True)):
+        if not least * own - SMALLEST_ERROR <= mine <= most * own + SMALLEST_ERROR:
+            limits = f"{show_number(own)}" if least > 0.9 else f"at most {show_number(own)}"
+            raise Mismatch(limits, show_number(mine), f"token {token} of {given}")
+    return found
+
+
+def _is_within(found: np.ndarray, wanted: np.ndarray, least: float, most: float) -> bool:
+    return bool(np.all((found >= least * wanted - SMALLEST_ERROR) & (found <= most * wanted + SMALLEST_ERROR)))
+
+
+def _after_own_line(
+    own: np.ndarray, right: np.ndarray, statistics: ReplayStatistics, formula: Any, wanted: np.ndarray
+) -> np.ndarray:
+    """Return what the formula makes of the student's line before, if that is right within a factor of `SLIP`."""
+    if not np.all((own >= right / SLIP - SMALLEST_ERROR) & (own <= right * SLIP + SMALLEST_ERROR)):
+        return wanted
+    n_tokens = len(own)
+    first = quiet_layer(
+        n_tokens,
+        truncated_mass=np.ones((HEADS, n_tokens)),
+        mean_distance=np.stack([own, *[np.zeros(n_tokens)] * (HEADS - 1)]),
+        value_diameter=np.full((HEADS, n_tokens), np.inf),
+    )
+    return np.asarray(formula(statistics._replace(layers=(first, statistics.layers[-1])))[-1])
+
+
+class Replayed(NamedTuple):
+    """What was recorded of a cold run, and how far a replay is off, by layer and token."""
+
+    statistics: ReplayStatistics
+    errors: np.ndarray
+
+
+def measured(cases: Any, kinds: list[LayerKind], window: int, replay_tokens: int, **options: Any) -> Replayed:
+    """Return the statistics of a drawn network and text, and the errors of its replay."""
+    hit = int(cases.rng.integers(4 * window, 6 * window))
+    network = ToyNetwork(window=window, seed=int(cases.rng.integers(2**31)), kinds=kinds, **options)
+    tokens = cases.rng.integers(0, VOCABULARY, hit)
+    run = swa_forward(network, tokens)
+    cold = cache_of(run, network, hit)
+    positions = np.arange(hit - replay_tokens, hit)
+    is_visible = fp4kv.window_mask(positions, positions, window)
+    hidden, errors = network.embed(tokens[positions]), [np.zeros(replay_tokens)]
+    for layer, kind in enumerate(kinds):
+        if kind is LayerKind.GLOBAL:
+            hidden = network.attend(layer, hidden, positions, cold[layer])
+        else:
+            rows = network.rows(layer, hidden, positions)
+            hidden = network.attend(layer, hidden, positions, rows, is_visible)
+        errors.append(np.linalg.norm(hidden - run.hidden[layer + 1, positions], axis=-1))
+    return Replayed(record_statistics(network, run, hit, replay_tokens), np.stack(errors))
