@@ -7,7 +7,10 @@ import numpy as np
 from jaxtyping import Float64, Int
 from labkit.plotting import COLOURS
 from labkit.replay import Network, Rows, ToyNetwork, record_statistics, swa_forward
+from labkit.replay.hybrid import load_hybrid
 from matplotlib.axes import Axes
+
+from pictures import replay_runs as runs
 
 WINDOW: Final = 8
 N_NETWORKS: Final = 20
@@ -130,3 +133,17 @@ def draw(axes: Axes, errors: Errors) -> None:
         is_touched = by_layer > 1e-12
         axes.plot(np.flatnonzero(is_touched), by_layer[is_touched], style, color=colour, label=name, markersize=5)
     axes.set(yscale="log", xticks=range(0, errors.measured.shape[1], 2))
+
+
+def of_hybrid(n_prompts: int = 4, hit: int = 256) -> Errors:
+    """Return the errors of the trained hybrid, its global layers read in full, when it replays one window."""
+    network = load_hybrid(index=None)
+    found = []
+    for task in runs.tasks(n_prompts):
+        run, watched = swa_forward(network, task.tokens[:hit]), Watched(network)
+        fp4kv.bounded_replay(watched, task.tokens[:hit], hit, network.window, runs.global_rows(network, run, hit))
+        measured = np.linalg.norm(np.stack(watched.inputs) - run.hidden[:, -network.window :], axis=-1)
+        statistics = record_statistics(network, run, hit, network.window)
+        errors = measured, fp4kv.replay_error_bound(statistics), fp4kv.predict_replay_error(statistics)
+        found.append(tuple(error[:, 1:] for error in errors))
+    return Errors(*(np.stack(column) for column in zip(*found, strict=True)))

@@ -125,6 +125,14 @@ class TestErrors:
         for name in ("damped, n = W", "undamped, n = W", "twelve layers, n = W"):
             assert replay_looseness.ratios(loose[name])[0][0] == pytest.approx(1, abs=1e-9), name
 
+    def test_guarantee_holds_on_the_trained_hybrid_and_soon_says_nothing(self):
+        errors = replay_looseness.of_hybrid(n_prompts=2)
+        assert (errors.measured <= errors.guarantee * (1 + 1e-9) + 1e-12).all()
+        guarantee, _ = replay_looseness.ratios(errors)
+        assert 10 < guarantee[0] < guarantee[1]
+        run = swa_forward(load_hybrid(index=None), replay_runs.tasks(1)[0].tokens[:256])
+        assert errors.guarantee[:, 2].mean() > np.linalg.norm(run.hidden[2], axis=-1).mean()
+
     def test_guarantee_loosens_by_the_factor_of_the_caption(self, loose):
         guarantee, _ = replay_looseness.ratios(loose["twelve layers, n = W"])
         by_layer = (guarantee[-1] / guarantee[0]) ** (1 / (len(guarantee) - 1))
@@ -198,7 +206,7 @@ class TestQuality:
         by_place = {(row.scheme, row.where): row for row in placed}
         window, wide = (by_place[replay_precision.FORMATS[1], where] for where in replay_precision.WHERE)
         assert 0.5 < window.effect.divergence / wide.effect.divergence < 1.5
-        assert window.recall == cold > wide.recall
+        assert min(window.recall, wide.recall) > cold - 0.03
         for where in replay_precision.WHERE:
             fp8, e2m1 = (by_place[name, where].effect.divergence for name in replay_precision.FORMATS)
             assert fp8 < e2m1 / 2
