@@ -1,6 +1,7 @@
 """The hybrid in NumPy: the network that was trained, and what replay needs of it."""
 
 import importlib.util
+from importlib.resources import as_file, files
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from labkit.replay.hybrid import (
 from labkit.replay.hybrid_index import IndexFormat
 from labkit.replay.hybrid_task import VOCABULARY, records_task
 from labkit.replay.network import LayerKind, cache_of, decode_step, swa_forward
+
+MAX_BYTES = 2 * 10**6
 
 FLOAT64_ROUNDING = 1e-10
 """Relative to the largest logit. Some thousand roundings of 2^-53 in a row, an error multiplied by at most a few in
@@ -53,6 +56,17 @@ def recall(network, tokens, records, seeds):
     tasks = [records_task(seed, tokens, records) for seed in seeds]
     chosen = [swa_forward(network, task.tokens).logits[task.questions].argmax(axis=-1) for task in tasks]
     return np.mean([picked == task.answers for picked, task in zip(chosen, tasks, strict=True)])
+
+
+def test_weights_are_small_and_say_how_they_were_made():
+    with as_file(files("labkit") / "data" / "hybrid.npz") as path:
+        assert path.stat().st_size < MAX_BYTES
+    header, weights = read_weights()
+    assert {"config", "seed", "text", "curriculum", "versions", "date", "reached"} <= header.keys()
+    assert all(np.isfinite(array).all() for array in weights.values())
+    ends, norms, shifts = 2 * 832 * 128, 9 * 128, 2 * 2
+    layers = 4 * (2 * 128 * 128 + 2 * 128 * 64 + 2 * 128 * 256)
+    assert sum(array.size for array in weights.values()) == ends + layers + norms + shifts
 
 
 @pytest.mark.parametrize(("kind", "tolerance"), [(torch.float64, FLOAT64_ROUNDING), (torch.float32, FLOAT32_ROUNDING)])
