@@ -54,7 +54,8 @@ def predict_replay_error(statistics: ReplayStatistics) -> Float64[np.ndarray, "l
 
         (mass · distance)² + value_rms_gain² · weight_squares · mean of e² over the replayed tokens of the window.
 
-    No guarantee: it takes the errors of tokens and layers to be independent, and weights not to move.
+    No guarantee: it takes the errors of tokens and layers to be independent and weights not to move, and leaves out
+    norms and MLPs.
 
     Example
     -------

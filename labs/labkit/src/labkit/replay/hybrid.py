@@ -28,7 +28,9 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int
 
 from labkit.replay.hybrid_index import BLOCK_TOKENS, CoarseIndex, IndexFormat
+from labkit.replay.hybrid_reads import read_layer
 from labkit.replay.network import LayerKind, Rows, refuse_unfit
+from labkit.replay.statistics import Reads
 
 Array = np.ndarray
 
@@ -79,6 +81,18 @@ class HybridNetwork:
         is_visible: Bool[np.ndarray, "n m"] | None = None,
     ) -> Float64[np.ndarray, "n width"]:
         """Return the output of the layer: attention, residual, MLP, residual."""
+        hidden = self.after_attention(layer, hidden, positions, rows, is_visible)
+        return np.asarray(hidden + self._mlp(layer, hidden))
+
+    def after_attention(
+        self,
+        layer: int,
+        hidden: Float64[np.ndarray, "n width"],
+        positions: Int[np.ndarray, " n"],
+        rows: Rows,
+        is_visible: Bool[np.ndarray, "n m"] | None = None,
+    ) -> Float64[np.ndarray, "n width"]:
+        """Return what attention and its residual make of the input of the layer."""
         refuse_unfit(self.kinds[layer], layer, positions, rows, is_visible)
         queries = self.queries(layer, hidden, positions)
         if is_visible is None:
@@ -87,13 +101,19 @@ class HybridNetwork:
         else:
             reads = is_visible[None]
         mixed = mix(queries, rows, reads[:, None]).reshape(-1, *queries.shape[2:])
-        hidden = hidden + self._product(mixed.swapaxes(0, 1).reshape(len(hidden), -1), layer, "output")
-        return np.asarray(hidden + self._mlp(layer, hidden))
+        attention = self._product(mixed.swapaxes(0, 1).reshape(len(hidden), -1), layer, "output")
+        return np.asarray(hidden + attention)
 
     def logits(self, hidden: Float64[np.ndarray, "n width"]) -> Float64[np.ndarray, "n vocabulary"]:
         """Return the logits of the next token, given the output of the last layer."""
         normed = rms_norm(hidden, self.weights["norm.weight"], self.config["epsilon"])
         return np.asarray(normed @ self.weights["head.weight"].T)
+
+    def reads(
+        self, layer: int, hidden: Float64[np.ndarray, "n width"], positions: Int[np.ndarray, " n"], rows: Rows
+    ) -> Reads:
+        """Return what each head of a layer meets, for `record_statistics`; a layer with an index is refused."""
+        return read_layer(self, layer, hidden, positions, rows)
 
     def queries(
         self, layer: int, hidden: Float64[np.ndarray, "n width"], positions: Int[np.ndarray, " n"]
