@@ -7,35 +7,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 from labkit.models import smollm2, why_not
-from labkit.models.decoder import BLOCK, Decoder, Layer, Layout, logits, run
+from labkit.models.decoder import BLOCK, Decoder, Layout, logits, run
 
-LAYERS, HIDDEN, WIDTH, HEADS, KV_HEADS, VOCABULARY = 4, 24, 8, 6, 2, 50
+WIDTH, HEADS, KV_HEADS = 8, 6, 2
 HYBRID = Layout(window=9, sinks=2, global_layers=frozenset({1}))
 ROUNDING = 1e-12
 """Relative, for float64: 4 layers of sums of at most 400 terms, each rounded by 2^-53, leave less than 1e-13."""
-
-
-def random_decoder(seed: int, layers: int = LAYERS) -> Decoder:
-    """Return a small decoder in float64 whose layers change what passes through them."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def matrix(rows: int, columns: int, scale: float = 1.0) -> torch.Tensor:
-        return scale * torch.randn(rows, columns, generator=generator, dtype=torch.float64) / columns**0.5
-
-    def layer() -> Layer:
-        ones = torch.ones(HIDDEN, dtype=torch.float64)
-        q, kv = HEADS * WIDTH, KV_HEADS * WIDTH
-        attention = matrix(q, HIDDEN, 2.0), matrix(kv, HIDDEN, 2.0), matrix(kv, HIDDEN), matrix(HIDDEN, q)
-        mlp = matrix(32, HIDDEN), matrix(32, HIDDEN), matrix(HIDDEN, 32)
-        return Layer(ones, *attention, ones, *mlp)
-
-    embedding = matrix(VOCABULARY, HIDDEN, HIDDEN**0.5)
-    stack = tuple(layer() for _ in range(layers))
-    return Decoder(embedding, stack, torch.ones(HIDDEN, dtype=torch.float64), embedding, WIDTH, 1e4, 1e-5)
-
-
-def random_tokens(seed: int, n: int, batch: int = 1) -> torch.Tensor:
-    return torch.randint(VOCABULARY, (batch, n), generator=torch.Generator().manual_seed(seed))
 
 
 def plainly(decoder: Decoder, layout: Layout, tokens: torch.Tensor) -> torch.Tensor:
@@ -46,7 +23,7 @@ def plainly(decoder: Decoder, layout: Layout, tokens: torch.Tensor) -> torch.Ten
     turn = torch.polar(torch.ones_like(angle), angle)
 
     def norm(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.rms_norm(x, (HIDDEN,), weight, decoder.norm_epsilon)
+        return torch.nn.functional.rms_norm(x, weight.shape, weight, decoder.norm_epsilon)
 
     def rotate(x: torch.Tensor) -> torch.Tensor:
         turned = torch.complex(x[:, : WIDTH // 2], x[:, WIDTH // 2 :]) * turn
@@ -73,13 +50,13 @@ def assert_close(got: torch.Tensor, expected: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("layout", [HYBRID, Layout(1, 0, frozenset({0, 3})), Layout(500, 0, frozenset())])
-def test_run_is_attention_over_the_rows_each_query_sees(layout):
+def test_run_is_attention_over_the_rows_each_query_sees(layout, random_decoder, random_tokens):
     decoder, tokens = random_decoder(1), random_tokens(2, BLOCK + 20)  # two blocks, the second ragged
     assert_close(run(decoder, layout, tokens)[0][0], plainly(decoder, layout, tokens))
 
 
 @pytest.mark.parametrize("first", [1, 8, 9, 40])
-def test_run_in_two_parts_equals_one(first):
+def test_run_in_two_parts_equals_one(first, random_decoder, random_tokens):
     decoder, tokens = random_decoder(3), random_tokens(4, 60)
     whole, whole_state = run(decoder, HYBRID, tokens)
     _, state = run(decoder, HYBRID, tokens[:, :first])
@@ -91,7 +68,7 @@ def test_run_in_two_parts_equals_one(first):
         assert_close(got.values, expected.values)
 
 
-def test_state_of_one_sequence_serves_a_batch():
+def test_state_of_one_sequence_serves_a_batch(random_decoder, random_tokens):
     decoder, prefix, ends = random_decoder(5), random_tokens(6, 30), random_tokens(7, 5, batch=3)
     _, state = run(decoder, HYBRID, prefix)
     batched, _ = run(decoder, HYBRID, ends, 30, state)
@@ -100,7 +77,7 @@ def test_state_of_one_sequence_serves_a_batch():
         assert_close(batched[index], alone[0])
 
 
-def test_rows_in_the_state_are_read_and_never_rewritten():
+def test_rows_in_the_state_are_read_and_never_rewritten(random_decoder, random_tokens):
     decoder, tokens = random_decoder(8), random_tokens(9, 20)
     _, state = run(decoder, HYBRID, tokens)
     marked = tuple(type(rows)(rows.positions, rows.keys, rows.values + 1.0) for rows in state)
@@ -111,7 +88,7 @@ def test_rows_in_the_state_are_read_and_never_rewritten():
     assert not torch.allclose(hidden, run(decoder, HYBRID, tokens)[0][:, 12:])
 
 
-def test_what_the_state_lacks_is_not_seen():
+def test_what_the_state_lacks_is_not_seen(random_decoder, random_tokens):
     """Dropping rows that no query sees changes nothing; dropping one that is seen changes the output."""
     decoder, tokens = random_decoder(10), random_tokens(11, 41)
     expected, state = run(decoder, HYBRID, tokens[:, :40])
