@@ -1,0 +1,171 @@
+"""Where an error sits: the same format in window and in global layers, and one scale doubled in one row."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from hybrid_quality import Quality, Store, divergence, forward, quality, relative, summary
+from labkit.formats import GROUP_LENGTH
+from labkit.replay import LayerKind, Rows, swa_forward
+from labkit.replay.hybrid import HYBRID_KINDS, HybridNetwork, load_hybrid
+from labkit.replay.hybrid_index import IndexFormat
+from labkit.replay.hybrid_task import RecordsTask, records_task
+from labkit.schemes import SCHEMES
+
+E2M1, FP8 = "E2M1, E4M3 per 16", "FP8, UE8M0 per 32"
+BY_NAME = {scheme.name: scheme.round_trip for scheme in SCHEMES}
+WINDOWS = tuple(layer for layer, kind in enumerate(HYBRID_KINDS) if kind is LayerKind.WINDOW)
+GLOBALS = tuple(layer for layer, kind in enumerate(HYBRID_KINDS) if kind is LayerKind.GLOBAL)
+OUTLIER_PAIR = 14
+Record = dict[str, Any]
+Plan = dict[int, str]  # layer: format of its rows
+
+
+def round_trip(name: str, x: np.ndarray) -> np.ndarray:
+    """Return rows after a format."""
+    return BY_NAME[name](x.astype(np.float32)).astype(np.float64)
+
+
+def with_outliers(network: HybridNetwork, factor: int) -> HybridNetwork:
+    """Return the same function with one RoPE pair of each key head, in every layer, so many times as large.
+
+    Its queries are divided by the factor, a power of two, so that no logit changes by a bit.
+    """
+    weights, half = dict(network.weights), network.config["head_width"] // 2
+    for layer in range(len(network.kinds)):
+        for name, by in (("key", factor), ("query", 1 / factor)):
+            matrix = weights[f"layers.{layer}.{name}.weight"].copy()
+            by_channel = matrix.reshape(-1, 2, half, matrix.shape[1])
+            by_channel[:, :, OUTLIER_PAIR] *= by
+            weights[f"layers.{layer}.{name}.weight"] = matrix
+    return replace(network, weights=weights)
+
+
+def stored(plan: Plan, parts: str = "keys and values") -> Store:
+    """Return what gives the rows of the planned layers back as their formats keep them."""
+
+    def store(layer: int, rows: Rows) -> Rows:
+        if layer not in plan:
+            return rows
+        keys = round_trip(plan[layer], rows.keys) if "keys" in parts else rows.keys
+        return Rows(keys, round_trip(plan[layer], rows.values) if "values" in parts else rows.values)
+
+    return store
+
+
+def plans() -> Iterator[tuple[str, Plan, str]]:
+    """Yield every placement: its name, the format of each layer, and which half of the rows."""
+    both = "keys and values"
+    for name in (E2M1, FP8):
+        for where, layers in (("window", WINDOWS), ("global", GLOBALS), ("all", WINDOWS + GLOBALS)):
+            yield f"{name} in {where} layers", dict.fromkeys(layers, name), both
+    for layer in range(len(HYBRID_KINDS)):
+        yield f"{E2M1} in layer {layer}", {layer: E2M1}, both
+    for where, layers in (("window", WINDOWS), ("global", GLOBALS)):
+        for part in ("keys", "values"):
+            yield f"{E2M1} in {part} of {where} layers", dict.fromkeys(layers, E2M1), part
+    split = [(FP8, E2M1), (E2M1, FP8)]
+    for of_window, of_global in split:
+        plan = {**dict.fromkeys(WINDOWS, of_window), **dict.fromkeys(GLOBALS, of_global)}
+        yield f"{of_window} in window layers, {of_global} in global layers", plan, both
+
+
+def placement(index: IndexFormat | None, size: tuple[int, int], seeds: range, outliers: int = 1) -> Record:
+    """Return the quality under every placement, and window less global seed by seed."""
+    network, tasks = with_outliers(load_hybrid(index), outliers), [records_task(seed, *size) for seed in seeds]
+    cold = [forward(network, task.tokens) for task in tasks]
+    found: dict[str, list[Quality]] = {"none": [quality(task, c, c) for task, c in zip(tasks, cold, strict=True)]}
+    for name, plan, parts in plans():
+        store = stored(plan, parts)
+        found[name] = [
+            quality(task, c, forward(network, task.tokens, store)) for task, c in zip(tasks, cold, strict=True)
+        ]
+    tables = {name: summary(one._asdict() for one in qualities) for name, qualities in found.items()}
+    pairs = zip(found[f"{E2M1} in window layers"], found[f"{E2M1} in global layers"], strict=True)
+    differences = [dict(zip(Quality._fields, np.subtract(w, g), strict=True)) for w, g in pairs]
+    return {
+        "index": index.value if index else "none (every row is read)",
+        "tokens": size[0],
+        "records": size[1],
+        "sequences": len(seeds),
+        "one pair of key channels times": outliers,
+        "placements": tables,
+        "E2M1 in window less in global": summary(differences),
+    }
+
+
+def row_errors(size: tuple[int, int], seeds: range, outliers: int = 1) -> list[Record]:
+    """Return the relative error of keys and values that each format leaves, by layer."""
+    network = with_outliers(load_hybrid(), outliers)
+    runs = [swa_forward(network, records_task(seed, *size).tokens) for seed in seeds]
+    table = []
+    for name in (E2M1, FP8):
+        for layer, kind in enumerate(network.kinds):
+            errors = [
+                {part: relative(round_trip(name, x) - x, x) for part, x in run.rows[layer]._asdict().items()}
+                for run in runs
+            ]
+            row = {
+                "one pair of key channels times": outliers,
+                "format": name,
+                "layer": layer,
+                "kind": kind.name.lower(),
+            }
+            table.append({**row, **summary(errors)})
+    return table
+
+
+def doubled_scales(size: tuple[int, int], seeds: range, rows_each: int = 2) -> list[Record]:
+    """Return what doubling the scale of one group of 16 in one row does, all rows being E2M1.
+
+    A text row is that of a byte of text; a record row holds the asked key, or of the values the recalled value.
+    """
+    network, table = load_hybrid(), []
+    everywhere = stored(dict.fromkeys(range(len(HYBRID_KINDS)), E2M1))
+    tasks = [records_task(seed, *size) for seed in seeds]
+    bases = [forward(network, task.tokens, everywhere) for task in tasks]
+    for layer, kind in enumerate(network.kinds):
+        for part in ("keys", "values"):
+            for where in ("text", "record"):
+                found = [
+                    one
+                    for seed, task, base in zip(seeds, tasks, bases, strict=True)
+                    for one in doubled(network, everywhere, task, base, layer, part, where, seed, rows_each)
+                ]
+                table.append({"layer": layer, "kind": kind.name.lower(), "part": part, "row": where, **summary(found)})
+    return table
+
+
+def doubled(
+    network: HybridNetwork,
+    everywhere: Store,
+    task: RecordsTask,
+    base: np.ndarray,
+    layer: int,
+    part: str,
+    where: str,
+    seed: int,
+    rows_each: int,
+) -> Iterator[dict[str, float]]:
+    """Yield, for a few rows of one sequence, how far the distributions of later tokens move."""
+    rng = np.random.default_rng([seed, layer])
+    for asked in rng.permutation(len(task.questions))[:rows_each]:
+        row = task.sources[asked] - (part == "keys") if where == "record" else rng.choice(task.text_positions) + 1
+        head, group = rng.integers(network.config["kv_heads"]), GROUP_LENGTH * rng.integers(2)
+
+        def store(
+            at: int, rows: Rows, place: tuple[int, int, slice] = (head, row, slice(group, group + GROUP_LENGTH))
+        ) -> Rows:
+            rows = everywhere(at, rows)
+            if at == layer:
+                getattr(rows, part)[place] *= 2
+            return rows
+
+        kl = divergence(base, forward(network, task.tokens, store))
+        yield {
+            "kl, sum over later tokens": float(kl.sum()),
+            "kl, largest of a token": float(kl.max()),
+            "share of kl in the next 32 tokens": float(kl[row : row + network.window].sum() / max(kl.sum(), 1e-300)),
+            "kl at the row's question": float(kl[task.questions[asked]]) if where == "record" else np.nan,
+        }
