@@ -14,7 +14,7 @@ from labkit.replay.hybrid_task import records_task
 from labkit.replay.statistics import Mlp, Norm, Reads
 
 EPSILON = 1e-6
-# 200 roundings of 2^-53 in a sum, of vectors up to 100 long, are 2e-12; norms and layers stretch that by up to 10^3 here.
+# 200 roundings of 2^-53 in a sum, of vectors up to 100 long, are 2e-12; norms and layers stretch that up to 10^3 times.
 # Errors that are no rounding are above 1e-3.
 ROUNDING = 1e-8
 
