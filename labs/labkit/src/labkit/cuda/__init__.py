@@ -10,19 +10,28 @@ kernel runs on the CPU: every access to memory is checked, and an error names li
 What differs on the CPU: no inline PTX, tensor cores, cooperative groups, textures or libcu++. Products and sums are
 not fused, so compare sums of products within a tolerance. Blocks run one after another. A lock or a flag orders
 accesses only together with __threadfence(), as CUDA's rules have it; without one the access it guards is called a race.
+
+What is not found: a pointer that a loop moves out of a thread's own array into another, or out of one __shared__ or
+__device__ variable into the next (an index is followed, a place where no variable lies is found in any case); a missing
+__threadfence() between volatile data and a volatile flag in global memory, whose accesses count as atomics; a race that
+none of the thread orders that were run comes to, because its accesses were not made. A structure that a function which
+calls itself takes by value is copied unseen. `__device__` variables begin anew in each launch.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
+from labkit.cuda.branches import BranchLine
 from labkit.cuda.errors import CompileError, CudaError, Fault, KernelError, LaunchError, MissingToolError, RunnerError
 from labkit.cuda.gpu import array_module, asnumpy, what_runs_here
 from labkit.cuda.kernels import RawKernel, RawModule
 from labkit.cuda.traffic import Counts, LineTraffic, TrafficReport
 
 if TYPE_CHECKING:
-    from labkit.cuda.pictures import draw_traffic
+    from labkit.cuda.pictures import draw_branches, draw_traffic
 
 __all__ = [
+    "BranchLine",
     "CompileError",
     "Counts",
     "CudaError",
@@ -36,6 +45,7 @@ __all__ = [
     "RunnerError",
     "TrafficReport",
     "asnumpy",
+    "draw_branches",
     "draw_traffic",
     "what_runs_here",
     "xp",
@@ -47,8 +57,6 @@ xp: Any = array_module()
 
 def __getattr__(name: str) -> Any:
     """Load what draws, and Matplotlib with it, when it is asked for."""
-    if name == "draw_traffic":
-        from labkit.cuda.pictures import draw_traffic
-
-        return draw_traffic
+    if name in ("draw_branches", "draw_traffic"):
+        return getattr(importlib.import_module("labkit.cuda.pictures"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -44,7 +44,8 @@ _CHECKED = (
     "-fno-sanitize-recover=return,unreachable",
     *("--param=tsan-instrument-func-entry-exit=0", "--param=tsan-distinguish-volatile=1"),
 )
-_RUNNER = ("-std=c++17", "-O3", "-w")
+_BRANCHES = ("-O1", "-g1", "-gdwarf-4", "-fno-omit-frame-pointer", "-fno-var-tracking", "-fsanitize-coverage=trace-pc")
+_RUNNER = ("-std=c++17", "-O3", "-fno-tree-slp-vectorize", "-w")
 _SHAPING = tuple(HERE / f"{name}.py" for name in ("build", "places", "source", "symbols"))
 """Modules that shape what is kept: a change of theirs makes it void."""
 
@@ -105,9 +106,23 @@ def compile_kernels(code: str, options: tuple[str, ...], names: tuple[str, ...],
     """
     require_platform()
     refuse_what_is_outside(code)
+    return _compile(code, options, names, (*_COMMON, *(_CHECKED if checked else _UNCHECKED)))
+
+
+def compile_for_branches(code: str, options: tuple[str, ...], names: tuple[str, ...]) -> Compiled:
+    """Compile a source that has been compiled before, with a call to the runner in each basic block."""
+    return _compile(code, options, names, (*_COMMON, *_BRANCHES))
+
+
+def warm_up() -> None:
+    """Compile the runner now, so that the first launch does not wait for it."""
+    require_platform()
+    runner()
+
+
+def _compile(code: str, options: tuple[str, ...], names: tuple[str, ...], flags: tuple[str, ...]) -> Compiled:
     kernels = kernels_of(code)
     entries = (*(kernel.name for kernel in kernels), *names)
-    flags = (*_COMMON, *(_CHECKED if checked else _UNCHECKED))
     text = _translation_unit(code, entries, _definitions(options))
     library = cache.folder() / f"kernel-{_digest(flags, text, *_headers('device'), *_SHAPING)}.so"
     with ThreadPoolExecutor(1) as background:
@@ -117,12 +132,6 @@ def compile_kernels(code: str, options: tuple[str, ...], names: tuple[str, ...],
     if failure:
         raise _compile_error(code, failure, "g++")
     return Compiled(library, kernels, entries)
-
-
-def warm_up() -> None:
-    """Compile the runner now, so that the first launch does not wait for it."""
-    require_platform()
-    runner()
 
 
 def _headers(folder: str) -> list[Path]:

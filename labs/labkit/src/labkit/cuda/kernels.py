@@ -2,13 +2,14 @@
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from labkit.cuda import build, runner
 from labkit.cuda.arguments import Arguments, pack
+from labkit.cuda.branches import BranchLine, branch_lines
 from labkit.cuda.errors import CompileError, KernelError, LaunchError
 from labkit.cuda.gpu import cupy_module
 from labkit.cuda.messages import faults_of
@@ -27,6 +28,20 @@ MAX_OPT_IN_SHARED_BYTES: Final = 99 * 1024
 """That a block may ask for on every GPU since 2018 but one; 48 KiB without asking."""
 
 NATURAL_ORDER: Final = 0
+
+
+MOST_KEPT_BYTES: Final = 64 << 20
+"""Of a launch's inputs, with which it can be run again to count its branches."""
+
+
+@dataclass(frozen=True)
+class _Launched:
+    """The last checked launch that ended well: what it was given, and the accesses that it made."""
+
+    task: runner.Task
+    arguments: Arguments
+    inputs: bytes | None
+    traffic: list[dict[str, Any]]
 
 
 class RawModule:
@@ -73,7 +88,7 @@ class RawKernel:
         self.module = module
         self.name = name
         self.max_dynamic_shared_size_bytes: int | None = None
-        self._traffic: tuple[int, list[dict[str, Any]]] | None = None
+        self._launched: _Launched | None = None
         self._report: TrafficReport | None = None
         self._gpu = module._gpu.get_function(name) if cupy_module() is not None else None
         if self._gpu is None:
@@ -122,22 +137,25 @@ class RawKernel:
     @property
     def report(self) -> TrafficReport:
         """Return the traffic of the last checked launch on the CPU."""
-        if self._traffic is None:
+        if self._launched is None:
             raise LaunchError("launch", "report: expected a checked launch on the CPU before it, got none")
         if self._report is None:
-            n_threads, said = self._traffic
-            lines = lines_of(self.module.compiled(True).library, [item["code"] for item in said])
-            self._report = make_report(self.name, n_threads, said, lines, self.module.code)
+            launched = self._launched
+            lines = lines_of(launched.task.library, [item["code"] for item in launched.traffic])
+            n_threads = int(np.prod(launched.task.grid)) * int(np.prod(launched.task.block))
+            count = functools.partial(_branches, self.module, launched)
+            self._report = make_report(self.name, n_threads, launched.traffic, lines, self.module.code, count)
         return self._report
 
     def _launch(self, task: runner.Task, arguments: Arguments) -> None:
+        inputs = runner.inputs_of(arguments) if task.checked and _is_small(arguments) else None
         said = runner.run(task, arguments)
         if said["status"] == "refused":
             raise refusal(said, arguments)
         if faults := self._faults(said, task, arguments):
             raise KernelError(faults)
         if task.checked:
-            self._traffic = (int(np.prod(task.grid)) * int(np.prod(task.block)), said["traffic"])
+            self._launched = _Launched(task, arguments, inputs, said["traffic"])
             self._report = None
 
     def _faults(self, said: dict[str, Any], task: runner.Task, arguments: Arguments) -> tuple[Any, ...]:
@@ -150,6 +168,19 @@ class RawKernel:
         return found or tuple(
             replace(fault, text=f"{fault.text}\n  This shows in thread order {task.order}.") for fault in faults
         )
+
+
+def _is_small(arguments: Arguments) -> bool:
+    return sum(stretch.n_bytes for stretch in arguments.stretches) <= MOST_KEPT_BYTES
+
+
+def _branches(module: RawModule, launched: _Launched) -> tuple[BranchLine, ...] | None:
+    """Run the launch again, compiled to count branches; None if its inputs were too large to keep."""
+    if launched.inputs is None:
+        return None
+    library = build.compile_for_branches(module.code, module.options, module.name_expressions).library
+    task = replace(launched.task, library=library, checked=False, counts_branches=True)
+    return branch_lines(library, runner.count_branches(task, launched.arguments, launched.inputs), module.code)
 
 
 def _find(module: RawModule, name: str) -> tuple[Kernel, int]:

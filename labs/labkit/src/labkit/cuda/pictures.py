@@ -1,4 +1,4 @@
-"""The picture of a launch's traffic: apart from the counts, for Matplotlib loads more slowly than a kernel runs."""
+"""Pictures of a launch's traffic and branches: apart from the counts, for Matplotlib takes longer to load than they."""
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -32,6 +32,20 @@ def draw_traffic(report: TrafficReport, axes: Axes | None = None) -> Axes:
     axes.set_yticks(list(places), [f"line {row.line or '?'} {row.verb}" for row in rows])
     axes.invert_yaxis()
     axes.set(xlabel="global memory (bytes)")
+    axes.grid(axis="y", visible=False)
+    axes.legend()
+    return axes
+
+
+def draw_branches(report: TrafficReport, axes: Axes | None = None) -> Axes:
+    """Draw for each line with branches how often warps executed them, and how often their lanes parted there."""
+    axes = axes or plt.gca()
+    rows = report.branches or ()
+    axes.barh(range(len(rows)), [row.executed for row in rows], color=COLOURS["grid"], label="executed by warps")
+    axes.barh(range(len(rows)), [row.divergent for row in rows], height=0.4, color=COLOURS["ink"], label="divergent")
+    axes.set_yticks(range(len(rows)), [f"line {row.line}" for row in rows])
+    axes.invert_yaxis()
+    axes.set(xlabel="branches")
     axes.grid(axis="y", visible=False)
     axes.legend()
     return axes

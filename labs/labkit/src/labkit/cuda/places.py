@@ -32,19 +32,31 @@ class Variable:
 
 def lines_of(library: Path, codes: Iterable[int]) -> dict[int, int | None]:
     """Return the line of the source that each instruction belongs to; `codes` are addresses that calls return to."""
-    wanted = sorted({code for code in codes if code})
-    if not wanted:
-        return {}
-    command = ["addr2line", "-a", "-i", "-e", str(library), *(hex(code - 1) for code in wanted)]
+    frames = _frames(library, (code - 1 for code in codes if code))
+    # of functions made part of one another, the innermost that the source holds
+    return {address + 1: next((line for line in lines if line), None) for address, lines in frames.items()}
+
+
+def own_lines_of(library: Path, addresses: Iterable[int]) -> dict[int, int | None]:
+    """Return the line of each instruction that the source itself holds; None for one of a function of the runtime."""
+    return {address: lines[0] if lines else None for address, lines in _frames(library, addresses).items()}
+
+
+def _frames(library: Path, addresses: Iterable[int]) -> dict[int, list[int | None]]:
+    """Return for each instruction the lines it belongs to, innermost function first; None for a line of other text."""
+    frames: dict[int, list[int | None]] = {address: [] for address in sorted(set(addresses))}
+    if not frames:
+        return frames
+    command = ["addr2line", "-a", "-i", "-e", str(library), *map(hex, frames)]
     said = subprocess.run(command, capture_output=True, errors="replace", check=False).stdout
-    lines: dict[int, int | None] = dict.fromkeys(wanted)
     current = 0
     for text in said.splitlines():
         if re.fullmatch(r"0x[0-9a-f]+", text):
-            current = int(text, 16) + 1
-        elif lines.get(current) is None and (found := re.search(rf"(?:^|/){re.escape(FILE_NAME)}:(\d+)", text)):
-            lines[current] = int(found[1])  # of inlined functions the innermost that the source holds
-    return lines
+            current = int(text, 16)
+        else:
+            found = re.search(rf"(?:^|/){re.escape(FILE_NAME)}:(\d+)", text)
+            frames[current].append(int(found[1]) if found else None)
+    return frames
 
 
 def names_file(library: Path) -> Path:

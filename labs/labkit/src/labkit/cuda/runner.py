@@ -47,20 +47,45 @@ class Task:
     order: int
     limit_s: float
     checked: bool
+    counts_branches: bool = False
 
 
 def run(task: Task, arguments: Arguments) -> dict[str, Any]:
     """Run the launch and return the runner's report; the arrays change only if it ended well."""
+    with _memory_of(arguments) as (data, memory):
+        said = _run_once(task, arguments, data, memory, ABSENT_VALUES[0])
+        if any(_is_absent_lane(fault) for fault in said["faults"]):
+            said = _without_discarded_values(said, task, arguments, data, memory)
+        if said["status"] == "ok":
+            _copy_out(arguments, memory)
+    return said
+
+
+def inputs_of(arguments: Arguments) -> bytes:
+    """Return all that a launch would find in its arrays, to launch it again when they have changed."""
+    with _memory_of(arguments) as (_, memory):
+        _copy_in(arguments, memory)
+        return memory[:]
+
+
+def count_branches(task: Task, arguments: Arguments, inputs: bytes) -> list[dict[str, Any]]:
+    """Run a launch that ended well once more, on the inputs it had, and return the branches that its warps took."""
+    with _memory_of(arguments) as (data, memory):
+        memory[:] = inputs
+        said = _run_child(task, arguments, data, ABSENT_VALUES[0])
+    if said["status"] != "ok":
+        raise RunnerError("the launch ran well once, but not again to count its branches; try a larger limit_s=")
+    return list(said["branches"])
+
+
+@contextlib.contextmanager
+def _memory_of(arguments: Arguments) -> Iterator[tuple[int, mmap.mmap]]:
+    """Give a file with room for the arrays, and its memory."""
     with _shared_file() as data:
         size = max(1, sum(stretch.pages for stretch in arguments.stretches))
         data.truncate(size)
         with mmap.mmap(data.fileno(), size) as memory:
-            said = _run_once(task, arguments, data.fileno(), memory, ABSENT_VALUES[0])
-            if any(_is_absent_lane(fault) for fault in said["faults"]):
-                said = _without_discarded_values(said, task, arguments, data.fileno(), memory)
-            if said["status"] == "ok":
-                _copy_out(arguments, memory)
-    return said
+            yield data.fileno(), memory
 
 
 def _without_discarded_values(
@@ -83,10 +108,14 @@ def _is_absent_lane(fault: dict[str, Any]) -> bool:
 
 
 def _run_once(task: Task, arguments: Arguments, data: int, memory: mmap.mmap, absent: int) -> dict[str, Any]:
+    _copy_in(arguments, memory)
+    return _run_child(task, arguments, data, absent)
+
+
+def _run_child(task: Task, arguments: Arguments, data: int, absent: int) -> dict[str, Any]:
     with _shared_file() as report:
-        _copy_in(arguments, memory)
         descriptors = (data, report.fileno())
-        _run_child(build.runner(), _task_text(task, arguments, *descriptors, absent), task.limit_s, descriptors)
+        _wait_for_child(build.runner(), _task_text(task, arguments, *descriptors, absent), task.limit_s, descriptors)
         return _read_report(report)
 
 
@@ -103,6 +132,7 @@ def _task_text(task: Task, arguments: Arguments, data: int, report: int, absent:
         f"order {task.order}",
         f"limit {task.limit_s}",
         f"checked {int(task.checked)}",
+        f"branches {int(task.counts_branches)}",
         f"absent {absent}",
         *(
             f"variable {variable.address} {variable.n_bytes} {int(variable.is_shared)}"
@@ -146,7 +176,7 @@ def _places(arguments: Arguments, memory: mmap.mmap) -> Iterator[tuple[np.ndarra
         yield value, np.frombuffer(memory, np.uint8, value.nbytes, start)
 
 
-def _run_child(program: Path, task: bytes, limit_s: float, descriptors: tuple[int, ...]) -> None:
+def _wait_for_child(program: Path, task: bytes, limit_s: float, descriptors: tuple[int, ...]) -> None:
     """Run the child to its end; what the kernel prints is printed here."""
     with subprocess.Popen(
         [program],

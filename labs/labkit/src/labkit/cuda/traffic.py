@@ -3,22 +3,29 @@
 *Accesses* are counted for threads, and for warps: lanes that do the same access at the same time make one access of
 the warp. In global memory it costs one transaction for each sector of 32 bytes that it touches. In shared memory the
 32 banks, each 4 bytes wide, deliver one word each in a round; a *bank conflict* is a round more than the bytes need.
-An access is *partial* if some lanes of its warp take no part in it. That is how divergence is counted here: at the
-memory accesses alone, for a branch around arithmetic leaves no trace on a CPU.
+An access is *partial* if some lanes of its warp take no part in it. Branches are counted by a launch of their own, when
+they are asked for (`labkit.cuda.branches`).
 
 Not counted: local variables; reads of `__device__` variables and of constants, which a CPU does not tell apart; what
 caches save. What is written to a `__device__` variable counts: it is global memory.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
+
+from labkit.cuda.branches import BranchLine
 
 SECTOR_BYTES: Final = 32
 """The unit that global memory is moved in.
 
 Source: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory".
 """
+
+
+LANES: Final = 32
+"""Threads of a warp."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Counts:
     """Accesses of a warp in which some of its lanes take no part."""
 
     def __add__(self, other: "Counts") -> "Counts":
-        return Counts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(Counts)))
+        return Counts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Counts)))
 
     @property
     def moved_bytes(self) -> int:
@@ -66,6 +73,17 @@ class TrafficReport:
     kernel: str
     n_threads: int
     lines: tuple[LineTraffic, ...]
+    count_branches: Callable[[], tuple[BranchLine, ...] | None] = field(default=lambda: (), repr=False, compare=False)
+
+    @functools.cached_property
+    def branches(self) -> tuple[BranchLine, ...] | None:
+        """Return the branches by line, counted now; None if the arrays were too large to be kept for it."""
+        return self.count_branches()
+
+    @property
+    def divergent_branches(self) -> int:
+        """Return how often a warp's lanes parted."""
+        return sum(line.divergent for line in self.branches or ())
 
     def total(self, space: str, verb: str) -> Counts:
         """Return the sum of one verb (`reads`, `writes`, `updates`) in one space (`global`, `shared`)."""
@@ -101,7 +119,12 @@ class TrafficReport:
 
 
 def make_report(
-    kernel: str, n_threads: int, said: Iterable[dict[str, Any]], lines: dict[int, int | None], code: str
+    kernel: str,
+    n_threads: int,
+    said: Iterable[dict[str, Any]],
+    lines: dict[int, int | None],
+    code: str,
+    count_branches: Callable[[], tuple[BranchLine, ...] | None],
 ) -> TrafficReport:
     """Sum the runner's counts, which are for instructions, by lines of the source."""
     sums: dict[tuple[int, str, str], Counts] = {}
@@ -121,11 +144,11 @@ def make_report(
         LineTraffic(line or None, texts[line - 1].strip() if line else "", verb, space, counts)
         for (line, space, verb), counts in sorted(sums.items())
     )
-    return TrafficReport(kernel, n_threads, tuple(rows))
+    return TrafficReport(kernel, n_threads, tuple(rows), count_branches)
 
 
 def table(report: TrafficReport) -> str:
-    """Return the report as a table of text: totals, averages for a thread, then each line of the source."""
+    """Return the report as a table of text: totals, averages for a thread, each line of the source, branches."""
     head = (
         f"{'':<16}{'by threads':>12}{'by warps':>11}{'bytes':>14}{'a thread':>10}"
         f"{'sectors':>10}{'conflicts':>11}{'partial':>9}"
@@ -139,7 +162,18 @@ def table(report: TrafficReport) -> str:
     for line in report.lines:
         rows.append(f"line {line.line or '?'}: {line.text}")
         rows.append(f"{'  ' + line.space + ' ' + line.verb:<16}{_numbers(line.counts, report.n_threads)}")
-    return "\n".join(rows)
+    return "\n".join([*rows, *_rows_of_branches(report)])
+
+
+def _rows_of_branches(report: TrafficReport) -> list[str]:
+    if report.branches is None:
+        return ["branches: not counted, for the arrays are too large to launch again"]
+    n_warps = -(-report.n_threads // LANES)
+    rows = [f"branches {'executed':>19}{'divergent':>11}{'a warp':>14}"] if report.branches else []
+    for line in report.branches:
+        rows.append(f"line {line.line}: {line.text}")
+        rows.append(f"{line.executed:>28,}{line.divergent:>11,}{line.divergent / n_warps:>14.4g}")
+    return rows
 
 
 def _numbers(counts: Counts, n_threads: int) -> str:

@@ -8,6 +8,6 @@
 // expect: time_limit
 extern "C" __global__ void fill(int* y)
 {
-    for (unsigned int i = 15; i >= 0; --i)  // HERE
+    for (unsigned int i = 15; i >= 0; --i)
         y[i % 16] += 1;  // HERE
 }

@@ -3,6 +3,7 @@
 #include <map>
 #include <tuple>
 
+#include "branches.h"
 #include "clocks.h"
 #include "faults.h"
 #include "../device/operations.h"
@@ -33,6 +34,7 @@ static void complete_barrier() {
     }
     pass_barrier();
     count_traffic_at_barrier();
+    for (int warp = 0; warp * warp_lanes < launch.n_threads; ++warp) count_branches_at_warp_call(warp);
     // wake() puts a thread in front, so the last in the order goes first
     for (auto index = launch.order.rbegin(); index != launch.order.rend(); ++index) {
         if (&launch.threads[*index] != current) wake(launch.threads[*index]);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-uint32_t phase = 0, first_phase_of_block = 0;
+uint32_t now = 0, phase = 0, first_phase_of_block = 0;
 bool any_fence = false;
 
 namespace {
@@ -14,16 +14,16 @@ struct StartedBlock {
 };
 std::vector<StartedBlock> blocks;
 
-// For each phase in which a thread fenced: the tick of each thread's last fence there.
-std::unordered_map<uint32_t, std::vector<uint32_t>> fences;
+// Of each thread of a block, the moment of its last fence in each phase that has one.
+std::vector<std::vector<uint32_t>> fences;
 
 // One atomic by a thread that had fenced before.
 struct Release {
-    uint32_t first_phase_of_block, phase;
-    uint32_t thread;
-    Moment fence;
-    std::vector<uint32_t> known_ticks;  // of the lanes of its warp, if they met at a __syncwarp
-    std::vector<Acquired> acquired;     // what its thread had learnt itself
+    uint32_t first_phase_of_block, phase, moment;
+    int thread;
+    Fence fence;
+    std::vector<uint32_t> known_moments;  // of the lanes of its warp, if they met at a __syncwarp
+    std::vector<Acquired> acquired;       // what its thread had learnt itself
 };
 typedef std::vector<Release> History;  // of one place, in order
 std::unordered_map<uintptr_t, History> histories;
@@ -39,24 +39,19 @@ void learn(std::vector<Acquired>& all, const Acquired& more) {
 }
 
 bool fenced_before_barrier(const Release& release, const Record& record) {
-    for (uint32_t p = record.phase; p < release.phase; ++p) {
-        auto found = fences.find(p);
-        if (found == fences.end()) continue;
-        uint32_t tick = found->second[record.thread()];
-        if (tick && (p > record.phase || tick >= record.tick)) return true;
-    }
-    return false;
+    const std::vector<uint32_t>& own = fences[record.thread()];
+    auto next = std::lower_bound(own.begin(), own.end(), record.moment);
+    return next != own.end() && *next < release.phase;
 }
 
 bool covers(const Release& release, const Record& record) {
-    if (release.first_phase_of_block > record.phase || release.phase < record.phase) return false;
-    if (record.phase < release.fence.phase) return true;
-    if (record.phase == release.fence.phase) {
-        if ((uint32_t)record.thread() == release.thread && record.tick <= release.fence.tick) return true;
-        bool same_warp = (uint32_t)record.thread() / warp_lanes == release.thread / warp_lanes;
-        if (!release.known_ticks.empty() && same_warp && record.tick <= release.known_ticks[record.thread() % warp_lanes])
-            return true;
-    }
+    if (release.first_phase_of_block > record.moment || release.moment < record.moment) return false;
+    if (record.moment < release.fence.phase) return true;
+    if (record.thread() == release.thread && record.moment <= release.fence.moment) return true;
+    bool same_warp = record.thread() / warp_lanes == release.thread / warp_lanes;
+    if (!release.known_moments.empty() && same_warp &&
+        record.moment <= release.known_moments[record.thread() % warp_lanes])
+        return true;
     return fenced_before_barrier(release, record);
 }
 
@@ -89,18 +84,17 @@ std::vector<Acquired> acquired_by_all() {
 }  // namespace
 
 void start_clocks_of_block() {
-    ++phase;
-    first_phase_of_block = phase;
+    first_phase_of_block = phase = ++now;
     blocks.push_back({phase, launch.block_index});
     if (!any_fence) return;
     for (Thread& thread : launch.threads) {
-        thread.fence = Moment();
+        thread.fence = Fence();
         thread.acquired.clear();
     }
 }
 
 void pass_barrier() {
-    ++phase;
+    phase = ++now;
     if (!any_fence) return;
     std::vector<Acquired> all = acquired_by_all();
     for (Thread& thread : launch.threads) thread.acquired = all;
@@ -113,33 +107,33 @@ void pass_syncwarp(Thread* const* lanes) {
         if (!lanes[lane]) continue;
         const Thread& thread = *lanes[lane];
         if (thread.known_phase == phase) {
-            for (int k = 0; k < warp_lanes; ++k) joined[k] = std::max(joined[k], thread.known_ticks[k]);
+            for (int k = 0; k < warp_lanes; ++k) joined[k] = std::max(joined[k], thread.known_moments[k]);
         }
-        joined[lane] = std::max(joined[lane], thread.tick);
+        joined[lane] = now;
         for (const Acquired& known : thread.acquired) learn(acquired, known);
     }
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!lanes[lane]) continue;
         Thread& thread = *lanes[lane];
         thread.known_phase = phase;
-        std::copy(joined, joined + warp_lanes, thread.known_ticks);
+        std::copy(joined, joined + warp_lanes, thread.known_moments);
         thread.acquired = acquired;
-        ++thread.tick;
     }
+    ++now;
 }
 
 extern "C" void labkit_fence() {
     if (!launch.checked) return;
     any_fence = true;
-    current->fence = {phase, current->tick};
-    auto& ticks = fences[phase];
-    ticks.resize(launch.n_threads);
-    ticks[current->index] = current->tick++;
+    fences.resize(launch.n_threads);
+    std::vector<uint32_t>& own = fences[current->index];
+    if (own.empty() || own.back() < phase) own.emplace_back();
+    own.back() = now;
+    current->fence = {phase, now++};
 }
 
 static bool is_same_release(const Release& last) {
-    bool same_fence = last.fence.phase == current->fence.phase && last.fence.tick == current->fence.tick;
-    return (int)last.thread == current->index && last.phase == phase && same_fence;
+    return last.thread == current->index && last.phase == phase && last.fence.moment == current->fence.moment;
 }
 
 void pass_atomic(uintptr_t place) {
@@ -147,18 +141,18 @@ void pass_atomic(uintptr_t place) {
     History& history = histories[place];
     if (!history.empty()) learn(current->acquired, {place, (uint32_t)history.size()});
     if (!history.empty() && is_same_release(history.back())) return;  // spinning on a lock adds nothing
-    Release release{first_phase_of_block, phase, (uint32_t)current->index, current->fence, {}, current->acquired};
+    Release release{first_phase_of_block, phase, now, current->index, current->fence, {}, current->acquired};
     if (current->known_phase == current->fence.phase && current->known_phase > 0) {
-        release.known_ticks.assign(current->known_ticks, current->known_ticks + warp_lanes);
+        release.known_moments.assign(current->known_moments, current->known_moments + warp_lanes);
     }
     history.push_back(std::move(release));
 }
 
 bool is_ordered_by_calls(const Record& record) {
-    bool same_block = record.phase >= first_phase_of_block;
+    bool same_block = record.moment >= first_phase_of_block;
     bool same_warp = record.thread() / warp_lanes == current->warp;
     if (same_block && same_warp && current->known_phase == phase &&
-        record.tick <= current->known_ticks[record.thread() % warp_lanes]) {
+        record.moment <= current->known_moments[record.thread() % warp_lanes]) {
         return true;
     }
     if (!any_fence) return false;
@@ -166,8 +160,8 @@ bool is_ordered_by_calls(const Record& record) {
     return is_known(current->acquired, record, visited);
 }
 
-Index3 block_of_phase(uint32_t of) {
-    auto later = std::upper_bound(blocks.begin(), blocks.end(), of,
-                                  [](uint32_t p, const StartedBlock& b) { return p < b.first_phase; });
+Index3 block_at(uint32_t moment) {
+    auto later = std::upper_bound(blocks.begin(), blocks.end(), moment,
+                                  [](uint32_t m, const StartedBlock& b) { return m < b.first_phase; });
     return (later - 1)->index;
 }

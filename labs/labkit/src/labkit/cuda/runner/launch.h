@@ -26,9 +26,9 @@ struct WarpCall {
     uint64_t result;  // and gets
 };
 
-// A moment of a thread: what it did before is what carries a smaller phase, or the same phase and no later tick.
-struct Moment {
-    uint32_t phase = 0, tick = 0;
+// A fence of a thread: when it was, and when the phase began that it lies in.
+struct Fence {
+    uint32_t phase = 0, moment = 0;
 };
 
 // What a thread has learnt of other threads through an atomic: the first `length` releases at one place in memory.
@@ -53,10 +53,9 @@ struct Thread {
     unsigned spins = 0;        // atomics and volatile reads since it last let others run
 
     // Order of accesses (clocks.h).
-    uint32_t tick = 1;
-    uint32_t known_phase = 0;               // the phase for which known_ticks holds
-    uint32_t known_ticks[warp_lanes] = {};  // how far it knows each lane of its warp, by __syncwarp
-    Moment fence;
+    uint32_t known_phase = 0;                 // the phase for which known_moments holds
+    uint32_t known_moments[warp_lanes] = {};  // until when it knows each lane of its warp, by __syncwarp
+    Fence fence;
     std::vector<Acquired> acquired;
 };
 

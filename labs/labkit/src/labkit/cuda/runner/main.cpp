@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "arguments.h"
+#include "branches.h"
 #include "confinement.h"
 #include "faults.h"
 #include "memory.h"
@@ -130,6 +131,7 @@ int main(int, char** arguments) {
     Values values(task);
     launch.arguments = values.to_each.data();
     if (launch.checked) start_traffic();
+    if (task.counts_branches) start_branches();
     catch_faults(launch.limit_s);
     confine(task.report_descriptor);
     run_grid();

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "branches.h"
 #include "traffic.h"
 
 // The character at a byte of UTF-8, and the byte behind it; U+FFFD for a byte that begins none.
@@ -133,6 +134,7 @@ void finish_launch(const char* status) {
     Json report = Json::object();
     report.text("status", status).number("cpu_us", (long long)(1e6 * cpu_seconds()));
     report.raw("faults", list.str()).raw("traffic", traffic_as_json());
+    report.raw("branches", branches_as_json());
     fflush(stdout);
     write_all(report.str());
     _exit(0);

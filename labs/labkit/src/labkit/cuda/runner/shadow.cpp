@@ -43,7 +43,7 @@ static void report_race(const Region& region, const Access& access, const Record
     Json body = where_now();
     body.number("code", access.code).text("verb", verb(access.is_write, access.is_atomic));
     body.number("other_code", other.code()).text("other_verb", verb(other_wrote, other.is_atomic()));
-    body.raw("other_block", json_of(block_of_phase(other.phase)));
+    body.raw("other_block", json_of(block_at(other.moment)));
     body.raw("other_thread", json_of(launch.threads[other.thread()].position));
     describe_place(body, region, access.address);
     if (access.is_write && other_wrote && !access.is_atomic && !other.is_atomic()) {
@@ -81,7 +81,7 @@ static T* zeros(size_t n) {
 void Shadow::allocate(size_t n_cells) {
     n_cells_ = n_cells;
     cells_.reset(zeros<Cell>(n_cells));
-    readers_.reset(zeros<Readers>(n_cells));
+    second_reads_.reset(zeros<Record>(n_cells));
 }
 
 void Shadow::cover(uintptr_t low, uintptr_t high, bool is_shared) {
@@ -94,12 +94,13 @@ void Shadow::split(size_t cell_bytes) {
     int shift = log2_floor(cell_bytes), by = cell_shift_ - shift;
     size_t n_coarse = n_cells_;
     auto cells = std::move(cells_);
-    auto readers = std::move(readers_);
+    auto second_reads = std::move(second_reads_);
     allocate((bytes_ + cell_bytes - 1) >> shift);
     for (size_t i = 0; i < n_cells_ && i >> by < n_coarse; ++i) {
-        if (!cells[i >> by].last_phase) continue;  // and leave the page alone
-        cells_[i] = cells[i >> by];
-        readers_[i] = readers[i >> by];
+        const Cell& cell = cells[i >> by];
+        if (!cell.write.moment && !cell.read.moment) continue;  // and leave the page alone
+        cells_[i] = cell;
+        second_reads_[i] = second_reads[i >> by];
     }
     cell_shift_ = shift;
     cell_bytes_ = cell_bytes;
@@ -120,27 +121,25 @@ static inline bool conflicts(const Record& other, const Access& access) {
 
 void Shadow::touch_cell(Region& region, size_t number, const Access& access) {
     Cell& cell = cells_[number];
-    Record* reads = readers_[number].reads;
-    uint32_t oldest = std::max(is_shared_ ? first_phase_of_block : 1, cell.write.phase);
-    bool is_live[2] = {reads[0].phase >= oldest, reads[1].phase >= oldest};
+    Record& second = second_reads_[number];
+    uint32_t oldest = std::max(is_shared_ ? first_phase_of_block : 1, cell.write.moment);
+    auto races_with_read = [&](const Record& read) { return read.moment >= oldest && conflicts(read, access); };
     // Shared memory is new in each block: what an earlier one left in the shadow is void.
-    if (is_shared_ && (!access.is_write || access.is_read_too) && is_void(cell.write.phase))
+    if (is_shared_ && (!access.is_write || access.is_read_too) && is_void(cell.write.moment))
         report_uninitialised(region, access);
-    if (!is_void(cell.write.phase) && conflicts(cell.write, access)) {
+    if (!is_void(cell.write.moment) && conflicts(cell.write, access)) {
         report_race(region, access, cell.write, true);
-    } else if (access.is_write) {
-        for (int i = 0; i < 2; ++i) {
-            if (!is_live[i] || !conflicts(reads[i], access)) continue;
-            report_race(region, access, reads[i], false);
-            break;
-        }
+    } else if (access.is_write && races_with_read(cell.read)) {
+        report_race(region, access, cell.read, false);
+    } else if (access.is_write && races_with_read(second)) {
+        report_race(region, access, second, false);
     }
 
+    Record record = record_of(access.code, access.is_atomic);
     if (access.is_write) {
-        cell.write = record_of(access.code, access.is_atomic);
-        reads[0].phase = reads[1].phase = 0;
+        cell = {record, {}};
+        second = {};
     } else {
-        reads[is_live[0] && conflicts(reads[0], access)] = record_of(access.code, access.is_atomic);
+        (races_with_read(cell.read) ? second : cell.read) = record;
     }
-    cell.last_phase = phase;
 }

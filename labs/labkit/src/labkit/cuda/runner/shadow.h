@@ -17,19 +17,15 @@ struct Access {
 
 struct Region;
 
+// The last write and a read since; of further reads in its phase, the last stands apart. Two are enough: with readers of
+// one phase in them, a write races with at least one that is not its own thread. Reads from before the write count for
+// nothing.
 struct Cell {
-    Record write;
-    uint32_t last_phase;  // of any access
-};
-
-// Two are enough: with readers of one phase in it, a write races with at least one that is not its own thread.
-// Those from before the cell's last write count for nothing.
-struct Readers {
-    Record reads[2];
+    Record write, read;
 };
 
 inline Record record_of(uint32_t code, bool is_atomic) {
-    return {phase, current->tick, code | (uint32_t)current->index << code_bits | (uint32_t)is_atomic << 31};
+    return {now, code | (uint32_t)current->index << code_bits | (uint32_t)is_atomic << 31};
 }
 
 // The cells of one region. They begin as large as the first access; the first smaller one, say by bytes to an array of
@@ -46,11 +42,12 @@ private:
     void allocate(size_t n_cells);
     void split(size_t cell_bytes);
     void touch_cell(Region& region, size_t number, const Access& access);
-    bool is_void(uint32_t of) const { return of < (is_shared_ ? first_phase_of_block : 1); }
-    bool is_free(uint32_t of) const { return is_past(of) || (of == 0 && !is_shared_); }
+    bool is_void(uint32_t moment) const { return moment < (is_shared_ ? first_phase_of_block : 1); }
+    bool is_free(uint32_t moment) const { return is_past(moment) || is_void(moment); }
+    static bool is_own(const Record& record) { return record.moment >= phase && record.thread() == current->index; }
 
     std::unique_ptr<Cell[], decltype(&free)> cells_{nullptr, free};
-    std::unique_ptr<Readers[], decltype(&free)> readers_{nullptr, free};
+    std::unique_ptr<Record[], decltype(&free)> second_reads_{nullptr, free};
     uintptr_t base_ = 0;  // a multiple of the widest access
     size_t bytes_ = 0, n_cells_ = 0, cell_bytes_ = 0;
     int cell_shift_ = 0;
@@ -62,17 +59,18 @@ inline bool Shadow::touch_quickly(uintptr_t address, size_t size, bool is_write,
     if (size != cell_bytes_ || (place & (size - 1))) return false;
     size_t number = place >> cell_shift_;
     Cell& cell = cells_[number];
-    if (!is_free(is_write ? cell.last_phase : cell.write.phase)) return false;
-    Record now = record_of(code, false);
-    if (is_write) {
-        cell.write = now;
+    if (any_fence || !(is_free(cell.write.moment) || is_own(cell.write))) return false;
+    if (!is_write && is_shared_ && is_void(cell.write.moment)) return false;
+    Record& mine = is_write ? cell.write : cell.read;
+    if (is_free(cell.read.moment)) {  // and so the second one is
+        mine = record_of(code, false);
+    } else if (is_own(cell.read)) {
+        if (is_write && !is_free(second_reads_[number].moment)) return false;
+        mine = record_of(code, false);
     } else {
-        Record* reads = readers_[number].reads;
-        bool is_first = is_past(reads[0].phase) || is_void(reads[0].phase);
-        if (!is_first && (any_fence || current->known_phase == phase)) return false;
-        reads[!is_first && reads[0].thread() != now.thread()] = now;
+        if (is_write || current->known_phase == phase) return false;
+        second_reads_[number] = record_of(code, false);
     }
-    cell.last_phase = phase;
     return true;
 }
 

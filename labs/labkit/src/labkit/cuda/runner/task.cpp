@@ -61,6 +61,7 @@ static const std::map<std::string, Reader> readers = {
     {"order", [](std::istream& in, Task&) { in >> launch.order_seed; }},
     {"absent", [](std::istream& in, Task&) { in >> launch.absent_value; }},
     {"limit", [](std::istream& in, Task&) { in >> launch.limit_s; }},
+    {"branches", [](std::istream& in, Task& task) { in >> task.counts_branches; }},
     {"checked", [](std::istream& in, Task&) { in >> launch.checked; }},
     {"variable", [](std::istream& in, Task& task) { task.variables.push_back(read_variable(in)); }},
     {"memory", [](std::istream& in, Task& task) { task.memory.push_back(read_memory(in)); }},

@@ -19,6 +19,7 @@ struct Argument {
 
 struct Task {
     std::string library, entry;
+    bool counts_branches = false;
     int data_descriptor = -1, report_descriptor = -1;
     size_t dynamic_shared_bytes = 0, max_shared_bytes = 48 << 10;
     std::vector<GlobalMemory> memory;

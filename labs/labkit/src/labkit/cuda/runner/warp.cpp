@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "../device/operations.h"
+#include "branches.h"
 #include "clocks.h"
 #include "faults.h"
 #include "report.h"
@@ -37,7 +38,9 @@ void start_warps() {
 }
 
 void finish_in_warp(Thread& thread) {
-    if (--states[thread.warp].n_running == 0) count_traffic_of_warp(thread.warp);
+    if (--states[thread.warp].n_running > 0) return;
+    count_traffic_of_warp(thread.warp);
+    count_branches_of_warp(thread.warp);
 }
 
 namespace {
@@ -171,7 +174,10 @@ void complete(const Thread& caller) {
     }
     WarpState& state = states[caller.warp];
     if (state.first && !(lanes.mask & ~state.came)) state = {state.n_running, nullptr, 0, state.is_mixed};
-    if (__builtin_popcount(lanes.mask) == state.n_running) count_traffic_at_warp_call(caller.warp);
+    if (__builtin_popcount(lanes.mask) == state.n_running) {
+        count_traffic_at_warp_call(caller.warp);
+        count_branches_at_warp_call(caller.warp);
+    }
     wake_lanes(lanes);
 }
 
