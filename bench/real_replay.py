@@ -47,13 +47,13 @@ def main() -> None:
         print(json.dumps(layer_costs(decoder, pretrained.tokenizer)))
         return
     recorded = {"made": made(pretrained, options), "hybrid": hybrid(decoder)}
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     for name, measure in parts(pretrained, decoder, options).items():
         start = time.process_time()
         recorded[name] = measure()
         recorded["made"]["seconds of one core"][name] = round(time.process_time() - start)
+        options.out.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
         print(f"{name:<14} {time.process_time() - start:6.0f} s", flush=True)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
     print(f"{options.out}: {options.out.stat().st_size:,} bytes")
 
 
