@@ -18,6 +18,7 @@ IN_HASTE = Limits(notebook_seconds=60, call_seconds=2)
 OVERHEAD_SECONDS = 15  # a kernel's start on a busy machine, and its end
 METHODS, ATTRIBUTES = ("embed", "rows", "attend", "logits"), ("window", "kinds")
 TOKENS = np.arange(12)
+MOST_CALLS = 1000
 
 
 class Counting(ToyNetwork):
@@ -43,7 +44,8 @@ def lending(ask):
 
         def check(student, cases):
             networks.append(Counting())
-            student.task(cases.lend(networks[-1], methods=METHODS, attributes=ATTRIBUTES), TOKENS)
+            lent = cases.lend(networks[-1], methods=METHODS, attributes=ATTRIBUTES, max_calls=MOST_CALLS)
+            student.task(lent, TOKENS)
             expect_values(networks[-1].n_embedded, n_embedded, given=TOKENS)
 
         return *ask(check, source, *others, **options), networks
@@ -102,8 +104,8 @@ WRONG_USE = {
     "itself": ("network.embed(network)", r"TypeError: Counting.embed: expected numbers, .* got Counting is not data"),
     "too much": ("network.embed(np.zeros(10**6, int))", r"ValueError: Counting.embed: expected arguments of at most"),
     "too often": (
-        "[network.embed(tokens[:1]) for _ in range(10_001)]",
-        r"RuntimeError: Counting: expected at most 10000 calls, got more",
+        "[network.embed(tokens[:1]) for _ in range(1001)]",
+        r"RuntimeError: Counting: expected at most 1000 calls, got more",
     ),
 }
 
@@ -281,6 +283,14 @@ def call(network, **changed):
     asked = {"loan": network._terms["number"], "name": "embed", "args": [np.arange(9)], "kwargs": {}}
     return values.encode(asked | changed)
 """
+ONCE = """
+calls = []
+def task(network, tokens):
+    calls.append(network)
+    if len(calls) > 1: return forward(network, tokens)
+    BODY
+    time.sleep(0.2)
+"""
 ATTACKS = {  # what the function does → the words of a suspicion
     "noise": ("send(network, os.urandom(1000))", "could not be read"),
     "no length": ("connection_of(network).sendall(os.urandom(3))", ""),
@@ -303,18 +313,13 @@ ATTACKS = {  # what the function does → the words of a suspicion
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_attack_on_the_connection_changes_nothing_that_counts(lending, attack):
     body, words = ATTACKS[attack]
-    source = f"{RAW}def task(network, tokens):\n    {body}\n    time.sleep(0.2)\n"
-    result, judgement, networks = lending(source, 0, check_forward_again)
+    source = RAW + FORWARD.replace("def task", "def forward") + ONCE.replace("BODY", body)
+    result, judgement, networks = lending(source, 0, check_forward)
     assert networks[-1].n_embedded == 0
     assert result.status in ("passed", "failed"), result.message  # it fed no token, which is all that was asked
-    assert judgement.results[1].status == "failed", "the function is no forward pass"
+    assert judgement.results[1].status == "passed", "the same kernel answers, over a new connection"
     noted = [text for text in judgement.suspicions if text.startswith("task-property: ")]
     assert [words in text for text in noted] == ([True] if words else []), noted
-
-
-def check_forward_again(student, cases):
-    """The kernel still answers, over a new connection."""
-    check_forward(student, cases)
 
 
 FLOODS = {
