@@ -165,7 +165,7 @@ def test_a_norm_moves_no_further_than_its_step(seed: int, share: float) -> None:
         return y / np.sqrt((y**2).mean(axis=-1, keepdims=True) + EPSILON) * weights
 
     apart = np.linalg.norm(output(moved) - output(x), axis=-1)
-    assert (apart <= [norm.error(np.array([error]))[0] * (1 + 1e-12) for error in errors]).all()
+    assert (apart <= [norm.error(np.array([error]))[0] + 1e-13 for error in errors]).all()  # outputs are at most 5 long
 
 
 @pytest.mark.parametrize("share", [0.001, 0.3, 0.9, 0.999])
