@@ -61,7 +61,14 @@ def plain_name(mangled: str) -> str:
 
     >>> plain_name("_ZZ6kernelE4tile"), plain_name("_ZZ4foldILb1EEvfE6shared"), plain_name("counter")
     ('tile', 'shared', 'counter')
+    >>> plain_name("_ZZ8mirroredIfLi9EET_S0_E5slots"), plain_name("_ZZ1fvE3a_1_0")
+    ('slots', 'a_1')
     """
+    if mangled.startswith("_ZZ"):
+        for found in re.finditer(r"E(\d+)", mangled):  # of a function's own variable, behind the function
+            name, rest = mangled[found.end() :][: int(found[1])], mangled[found.end() + int(found[1]) :]
+            if name.isidentifier() and re.fullmatch(r"(?:_\d|__\d+_)?", rest):
+                return name
     if not mangled.startswith("_Z"):
         return re.sub(r"\.\d+$", "", mangled)
     names = []
