@@ -1,4 +1,4 @@
-"""Checks of `replay_error_bound`: each term by statistics in which the others vanish, and all of it by errors that occur.
+"""Checks of `replay_error_bound`: each term by statistics in which the others vanish, the whole by errors that occur.
 
 In the made-up layers the limits are met by some network, so that no valid bound is below the formula there.
 """
@@ -32,8 +32,12 @@ check = checks.check
 LEAST = 1 - ROUNDING_SHARE
 
 LEAST_SMALL_STEP = 0.98
-"""For ε below 0.03: two tokens of weight ½ each, whose values are a diameter apart, move the output by tanh(ε/2) times
+"""For ε below 0.04: two tokens of weight ½ each, whose values are a diameter apart, move the output by tanh(ε/2) times
 the diameter when their logits move by ε apart; what the larger ε gives beyond its first order is below ε²."""
+
+LEAST_CAPPED = 0.89
+"""Where nine tenths of the mass are missing, the output moves by nine tenths of the distance, here the diameter, even
+if no weight changes; how much more than that is possible depends on where the values lie."""
 
 N_NETWORKS = 24
 
@@ -69,7 +73,7 @@ def the_first_layer_is_exact(student: Any, cases: Any) -> None:
 @check(
     "replay_error_bound-values",
     points=1,
-    catches="forgets what the residual carries, or takes the token's own error, or that of all tokens, for the window's",
+    catches="forgets what the residual carries, or takes the token's own error, or all tokens', for the window's",
     hint="the output keeps e, and adds value_gain times the largest error among the tokens that the window still holds",
 )
 def rebuilt_values_bring_their_errors(student: Any, cases: Any) -> None:
@@ -124,7 +128,9 @@ def no_head_leaves_its_convex_hull(student: Any, cases: Any) -> None:
             key_diameter=drawn(cases, (HEADS, n_tokens)),
             value_gain=np.full(HEADS, value_gain),
         )
-        _expect(student, window, [even_layer(cases, n_tokens), layer], f"large ε, value_gain {value_gain}", 0.99)
+        _expect(
+            student, window, [even_layer(cases, n_tokens), layer], f"large ε, value_gain {value_gain}", LEAST_CAPPED
+        )
 
 
 @check(

@@ -5,7 +5,6 @@ Rows are right if they are those of the window, or those of the student's own `w
 
 from typing import Any
 
-import numpy as np
 from labkit.expect import Mismatch, expect_raises, expect_values
 from labkit.replay import Rows
 
@@ -176,7 +175,7 @@ def short_hits_are_cold_runs(student: Any, cases: Any) -> None:
     "bounded_replay-refuses",
     points=1,
     catches="replays too few tokens to rebuild the rows, a prefix longer than the text, or without its global rows",
-    hint="raise ValueError for a hit outside 0 to T, replay_tokens below the rows to rebuild, not H rows of a global layer",
+    hint="raise ValueError for a hit outside 0 to T, too few replay_tokens, and not H rows of a global layer",
     uses=USES,
 )
 def what_cannot_be_rebuilt_is_refused(student: Any, cases: Any) -> None:

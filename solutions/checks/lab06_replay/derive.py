@@ -92,7 +92,7 @@ def what_cannot_be_read_is_refused(student: Any, cases: Any) -> None:
     "ring_length-survives",
     points=1,
     catches="lets drafts that are rejected overwrite rows that are still needed",
-    hint="when the drafts are rejected the next token still needs the W - 1 rows before it; count what was written since",
+    hint="after a rejection the next token still needs the W - 1 rows before it; count what was written since",
 )
 def the_window_survives_rejected_drafts(student: Any, cases: Any) -> None:
     """In a ring of that length every row is still there when it is read, after drafts were rejected."""
@@ -191,7 +191,7 @@ def each_layer_is_exact_from_a_step_later(student: Any, cases: Any) -> None:
 @check(
     "exact_rows-cold",
     points=1,
-    catches="finds inexact rows in a replay from the first token on, which is a cold run, or replays more than there is",
+    catches="finds inexact rows in a replay from the first token on, a cold run, or replays more than there is",
     hint="where nothing lies before the start, nothing is missing; there are min(n, H) columns",
 )
 def a_replay_from_the_first_token_is_a_cold_run(student: Any, cases: Any) -> None:

@@ -74,7 +74,7 @@ def the_earlier_of_equal_blocks_comes_first(student: Any, cases: Any) -> None:
 @check(
     "index_topk-padding",
     points=1,
-    catches="leaves tokens of a short last block out, fills it up with zeros, or returns fewer numbers than it is asked",
+    catches="leaves out a short last block, fills it up with zeros, or returns fewer numbers than asked",
     hint="what is missing scores minus infinity, and numbers of blocks that are not there are -1",
 )
 def missing_blocks_are_minus_one(student: Any, cases: Any) -> None:
@@ -107,4 +107,6 @@ def no_block_and_no_choice_are_refused(student: Any, cases: Any) -> None:
         spoilt = keys.copy()
         spoilt[int(cases.rng.integers(6)), 1] = bad
         expect_raises(ValueError, lambda k=spoilt: student.index_topk(q, k, 2, 1), given=f"a key with {bad}")
-        expect_raises(ValueError, lambda b=bad: student.index_topk(q * b, keys, 2, 1), given=f"a query with {bad}")
+        expect_raises(
+            ValueError, lambda b=bad: student.index_topk(np.full((2, 2), b), keys, 2, 1), given=f"a query with {bad}"
+        )

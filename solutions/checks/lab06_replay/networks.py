@@ -1,4 +1,4 @@
-"""Networks to lend: they count what is fed to them and which rows are computed, and refuse what is no call of theirs."""
+"""Networks to lend: they count what is fed to them and which rows are computed, and refuse what is no call."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ ROOM = 1e-12
 
 What is sent over and back is the same number, so that only the order of sums differs, in products of whole batches: a
 few steps of 2^-53 in each of up to 4 layers, each of which makes an error less than ten times larger. The largest over
-2,000 drawn networks was 2e-14."""
+1,600 drawn networks was 2e-15."""
 
 APART = 1e-8
 """Where one token fewer would do, or the exact rows for the bounded ones, rows differ by more than this."""
