@@ -1,6 +1,7 @@
 """Measure the trained hybrid, and write `book/recorded/hybrid.json`, which the chapter on replay reads.
 
-    OMP_NUM_THREADS=1 python bench/hybrid.py [--sequences 20] [--out book/recorded/hybrid.json]
+    OMP_NUM_THREADS=1 python -m tools.train_hybrid --window-only
+    OMP_NUM_THREADS=1 python bench/hybrid.py [--sequences 20] [--parts replay ...] [--out book/recorded/hybrid.json]
 
 Errors placed in window and in global layers, one scale doubled, the index's keys in low bits, and bounded replay.
 Sequences are those of `records_task` with seeds 0, 1, …; every figure is a mean over sequences with half the width of
@@ -12,29 +13,29 @@ import datetime
 import json
 import platform
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from hybrid_coarse import index_overlap, index_quality
 from hybrid_placement import doubled_scales, placement, row_errors
-from hybrid_replay import replays
+from hybrid_replay import SUBJECTS, replays, window_only
 from labkit.replay.hybrid import INDEX_BLOCKS, read_weights
 from labkit.replay.hybrid_index import IndexFormat
 
-RECORDED = Path(__file__).resolve().parents[1] / "book" / "recorded" / "hybrid.json"
+ROOT = Path(__file__).resolve().parents[1]
+RECORDED = ROOT / "book" / "recorded" / "hybrid.json"
+TRAINED_WINDOW_ONLY = ROOT / ".cache" / "train_hybrid" / "window_only.npz"
 SHORT, LONG = (512, 48), (1024, 192)
 OUTLIERS = 16
 
 
 def main() -> None:
     """Measure, print how long each part took, and write."""
-    arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    arguments.add_argument("--sequences", type=int, default=20)
-    arguments.add_argument("--out", type=Path, default=RECORDED)
-    options = arguments.parse_args()
+    options = read_arguments()
     seeds = range(options.sequences)
     few = range(max(2, options.sequences // 3))
-    parts = {
+    parts: dict[str, Callable[[], object]] = {
         "placement": lambda: [
             placement(IndexFormat.E2M1, SHORT, seeds),
             placement(None, SHORT, seeds),
@@ -45,16 +46,27 @@ def main() -> None:
         "doubled scale": lambda: doubled_scales(SHORT, seeds),
         "index overlap": lambda: index_overlap(SHORT, few) + index_overlap(SHORT, few, OUTLIERS),
         "index quality": lambda: index_quality(SHORT, few) + index_quality(SHORT, few, OUTLIERS),
-        "replay": lambda: replays(SHORT, seeds),
+        "replay": lambda: replays([*SUBJECTS, window_only(options.window_only)], SHORT, seeds),
     }
-    recorded: dict[str, object] = {"made": made(options.sequences)}
-    for name, measure in parts.items():
+    recorded = json.loads(options.out.read_text(encoding="utf-8")) if options.parts else {}
+    recorded["made"] = made(options.sequences)
+    for name in options.parts or parts:
         start = time.perf_counter()
-        recorded[name] = measure()
+        recorded[name] = parts[name]()
         print(f"{name:<14} {time.perf_counter() - start:6.1f} s", flush=True)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
     print(f"{options.out}: {options.out.stat().st_size:,} bytes")
+
+
+def read_arguments() -> argparse.Namespace:
+    """Return the options."""
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    arguments.add_argument("--sequences", type=int, default=20)
+    arguments.add_argument("--parts", nargs="*", help="measure these again and keep the others of the file")
+    arguments.add_argument("--window-only", type=Path, default=TRAINED_WINDOW_ONLY)
+    arguments.add_argument("--out", type=Path, default=RECORDED)
+    return arguments.parse_args()
 
 
 def made(sequences: int) -> dict[str, object]:

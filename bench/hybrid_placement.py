@@ -1,8 +1,9 @@
 """Where an error sits: the same format in window and in global layers, and one scale doubled in one row."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from hybrid_quality import Quality, Store, divergence, forward, quality, relative, summary
@@ -18,6 +19,7 @@ BY_NAME = {scheme.name: scheme.round_trip for scheme in SCHEMES}
 WINDOWS = tuple(layer for layer, kind in enumerate(HYBRID_KINDS) if kind is LayerKind.WINDOW)
 GLOBALS = tuple(layer for layer, kind in enumerate(HYBRID_KINDS) if kind is LayerKind.GLOBAL)
 OUTLIER_PAIR = 14
+SMALLEST_KL = 1e-12  # a sum this small is rounding
 Record = dict[str, Any]
 Plan = dict[int, str]  # layer: format of its rows
 
@@ -116,56 +118,63 @@ def row_errors(size: tuple[int, int], seeds: range, outliers: int = 1) -> list[R
     return table
 
 
+class Row(NamedTuple):
+    """Which rows are tried: those of a layer, keys or values, of a byte of text or of a record."""
+
+    layer: int
+    part: str
+    is_record: bool
+
+
 def doubled_scales(size: tuple[int, int], seeds: range, rows_each: int = 2) -> list[Record]:
     """Return what doubling the scale of one group of 16 in one row does, all rows being E2M1.
 
     A text row is that of a byte of text; a record row holds the asked key, or of the values the recalled value.
     """
-    network, table = load_hybrid(), []
-    everywhere = stored(dict.fromkeys(range(len(HYBRID_KINDS)), E2M1))
+    network, everywhere = load_hybrid(), stored(dict.fromkeys(range(len(HYBRID_KINDS)), E2M1))
     tasks = [records_task(seed, *size) for seed in seeds]
     bases = [forward(network, task.tokens, everywhere) for task in tasks]
-    for layer, kind in enumerate(network.kinds):
-        for part in ("keys", "values"):
-            for where in ("text", "record"):
-                found = [
-                    one
-                    for seed, task, base in zip(seeds, tasks, bases, strict=True)
-                    for one in doubled(network, everywhere, task, base, layer, part, where, seed, rows_each)
-                ]
-                table.append({"layer": layer, "kind": kind.name.lower(), "part": part, "row": where, **summary(found)})
+    table = []
+    for kind in map(Row._make, itertools.product(range(len(HYBRID_KINDS)), ("keys", "values"), (False, True))):
+        found = []
+        for seed, task, base in zip(seeds, tasks, bases, strict=True):
+            rng = np.random.default_rng([seed, kind.layer])
+            for asked in rng.permutation(len(task.questions))[:rows_each]:
+                store, row = with_doubled_scale(everywhere, task, kind, asked, rng)
+                found.append(moved(task, row, base, forward(network, task.tokens, store)))
+        named = {"kind": network.kinds[kind.layer].name.lower(), "row": "record" if kind.is_record else "text"}
+        table.append({"layer": kind.layer, "part": kind.part, **named, **summary(found)})
     return table
 
 
-def doubled(
-    network: HybridNetwork,
-    everywhere: Store,
-    task: RecordsTask,
-    base: np.ndarray,
-    layer: int,
-    part: str,
-    where: str,
-    seed: int,
-    rows_each: int,
-) -> Iterator[dict[str, float]]:
-    """Yield, for a few rows of one sequence, how far the distributions of later tokens move."""
-    rng = np.random.default_rng([seed, layer])
-    for asked in rng.permutation(len(task.questions))[:rows_each]:
-        row = task.sources[asked] - (part == "keys") if where == "record" else rng.choice(task.text_positions) + 1
-        head, group = rng.integers(network.config["kv_heads"]), GROUP_LENGTH * rng.integers(2)
+def with_doubled_scale(
+    everywhere: Store, task: RecordsTask, kind: Row, asked: int, rng: np.random.Generator
+) -> tuple[Store, int]:
+    """Return what stores all rows, but one with one group of one head doubled, and the position of that row."""
+    text_row = rng.choice(task.text_positions) + 1
+    row = int(task.sources[asked] - (kind.part == "keys") if kind.is_record else text_row)
+    head, start = rng.integers(2), GROUP_LENGTH * rng.integers(2)
 
-        def store(
-            at: int, rows: Rows, place: tuple[int, int, slice] = (head, row, slice(group, group + GROUP_LENGTH))
-        ) -> Rows:
-            rows = everywhere(at, rows)
-            if at == layer:
-                getattr(rows, part)[place] *= 2
-            return rows
+    def store(layer: int, rows: Rows) -> Rows:
+        rows = everywhere(layer, rows)
+        if layer == kind.layer:
+            getattr(rows, kind.part)[head, row, start : start + GROUP_LENGTH] *= 2
+        return rows
 
-        kl = divergence(base, forward(network, task.tokens, store))
-        yield {
-            "kl, sum over later tokens": float(kl.sum()),
-            "kl, largest of a token": float(kl.max()),
-            "share of kl in the next 32 tokens": float(kl[row : row + network.window].sum() / max(kl.sum(), 1e-300)),
-            "kl at the row's question": float(kl[task.questions[asked]]) if where == "record" else np.nan,
-        }
+    return store, row
+
+
+def moved(task: RecordsTask, row: int, base: np.ndarray, changed: np.ndarray) -> dict[str, float]:
+    """Return how far the distributions of the tokens from the row on have moved, and how many answers are lost."""
+    kl, was_right, is_right = divergence(base, changed), *(answered(task, logits) for logits in (base, changed))
+    return {
+        "kl, sum over later tokens": float(kl.sum()),
+        "kl, largest of a token": float(kl.max()),
+        "share of kl in the next 32 tokens": float(kl[row : row + 32].sum() / max(kl.sum(), SMALLEST_KL)),
+        "answers lost": float((was_right & ~is_right).sum()),
+    }
+
+
+def answered(task: RecordsTask, logits: np.ndarray) -> np.ndarray:
+    """Return which questions are answered."""
+    return np.asarray(logits[task.questions].argmax(axis=-1) == task.answers)

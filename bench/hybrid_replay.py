@@ -1,13 +1,14 @@
 """Bounded replay on the hybrid and on window-only networks, trained and random: what n replayed tokens leave wrong."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from fp4kv import bounded_replay, window_mask
 from hybrid_quality import divergence, relative, summary
 from labkit.replay import LayerKind, Rows, Run, cache_of, swa_forward
-from labkit.replay.hybrid import WINDOW_ONLY, HybridNetwork, load_hybrid, random_hybrid
+from labkit.replay.hybrid import WINDOW_ONLY, HybridNetwork, assemble, load_hybrid, random_hybrid, read_weights
 from labkit.replay.hybrid_task import RecordsTask, records_task
 
 AFTER = 32
@@ -21,7 +22,7 @@ HITS: dict[str, Callable[[RecordsTask], int]] = {
 
 
 class Subject(NamedTuple):
-    """A network to replay: its name, how it is made for a seed, and whether answers can be asked of it."""
+    """A network to replay: its name, how it is made for a seed, and how many window layers it has."""
 
     name: str
     network: Callable[[int], HybridNetwork]
@@ -35,18 +36,25 @@ class Subject(NamedTuple):
         return sorted({*range(window, most, 8 if self.layers == 2 else 16), most})
 
 
-SUBJECTS = (
+SUBJECTS = [
     Subject("hybrid, trained", lambda seed: load_hybrid(), 2),
     Subject("hybrid, random", lambda seed: random_hybrid(seed), 2),
     Subject("window only, trained weights of the hybrid", lambda seed: load_hybrid(kinds=WINDOW_ONLY), 4),
     Subject("window only, random", lambda seed: random_hybrid(seed, kinds=WINDOW_ONLY), 4),
-)
+]
 
 
-def replays(size: tuple[int, int], seeds: range) -> list[dict[str, Any]]:
+def window_only(file: Path) -> Subject:
+    """Return the network that `tools/train_hybrid` trains with window layers alone."""
+    header, weights = read_weights(file)
+    network = assemble(weights, header["config"], None, 0, WINDOW_ONLY)
+    return Subject("window only, trained so", lambda seed: network, 4)
+
+
+def replays(subjects: list[Subject], size: tuple[int, int], seeds: range) -> list[dict[str, Any]]:
     """Return, for each network, hit and number of replayed tokens, what differs from the cold run."""
     table = []
-    for subject in SUBJECTS:
+    for subject in subjects:
         tasks = [records_task(seed, *size) for seed in seeds]
         networks = [subject.network(seed) for seed in seeds]
         runs = [swa_forward(network, task.tokens) for network, task in zip(networks, tasks, strict=True)]

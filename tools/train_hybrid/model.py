@@ -28,10 +28,11 @@ class Config:
     window_rope_base: float = 1e4
     global_rope_base: float = 1e5
     epsilon: float = 1e-6
+    is_hybrid: bool = True
 
     def is_global(self, layer: int) -> bool:
         """Return whether a layer sees every token before; the others see the last `window`."""
-        return layer % 2 == 1
+        return self.is_hybrid and layer % 2 == 1
 
 
 class Layer(nn.Module):

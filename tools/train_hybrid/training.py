@@ -59,6 +59,9 @@ CURRICULUM = (
     Course((Stage(90, 6, 1024, 32, 250),), 1e-3, 0.01, 0.5),
 )
 
+# For a network of window layers alone, which can read but not look up.
+WINDOW_CURRICULUM = (Course((Stage(300, 16, 256, 2, 16),), 2e-3, 0.02, 1.0),)
+
 
 class Batch(NamedTuple):
     """Tokens, the positions of the questions, and the answers; batch first."""
@@ -128,7 +131,7 @@ def run_course(model: Hybrid, text: Text, course: Course, rng: np.random.Generat
 def rate(course: Course) -> Callable[[int], float]:
     """Return the factor of the learning rate at each step: a short rise, then half a cosine."""
     total = sum(stage.steps for stage in course.stages)
-    rise = min(WARM_UP_STEPS, total // 10)
+    rise = min(WARM_UP_STEPS, max(1, total // 10))
     return lambda step: min(1.0, (step + 1) / rise) * (0.5 + 0.5 * math.cos(math.pi * step / total))
 
 

@@ -30,9 +30,9 @@ FLOAT32_ROUNDING = 1e-4
 
 
 @pytest.fixture(scope="module")
-def trained(project_root):
+def trained(project):
     """The trained network in PyTorch, in float64."""
-    path = project_root / "tools" / "train_hybrid" / "model.py"
+    path = project / "tools" / "train_hybrid" / "model.py"
     spec = importlib.util.spec_from_file_location("train_hybrid_model", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -40,11 +40,6 @@ def trained(project_root):
     model = module.Hybrid(module.Config(**header["config"]))
     model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     return model.double()
-
-
-@pytest.fixture(scope="module")
-def project_root(request):
-    return request.config.rootpath
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -224,9 +225,10 @@ def assemble(
     return HybridNetwork({**still, **weights}, config, tuple(kinds), coarse)
 
 
-def read_weights() -> tuple[dict[str, Any], dict[str, Float64[np.ndarray, "..."]]]:
-    """Return how the weights were made, and the weights."""
-    with as_file(files("labkit") / "data" / "hybrid.npz") as path, np.load(path, allow_pickle=False) as arrays:
+def read_weights(file: Path | None = None) -> tuple[dict[str, Any], dict[str, Float64[np.ndarray, "..."]]]:
+    """Return how the weights were made, and the weights: those of a file of `tools/train_hybrid`, or labkit's own."""
+    own = as_file(files("labkit") / "data" / "hybrid.npz")
+    with own as path, np.load(file or path, allow_pickle=False) as arrays:
         header = json.loads(str(arrays["header"]))
         return header, {name: arrays[name].astype(np.float64) for name in arrays.files if name != "header"}
 
