@@ -116,7 +116,16 @@ def swa_forward(network: Network, tokens: Int[np.ndarray, " T"]) -> Run:
 
 
 def cache_of(run: Run, network: Network, hit: int) -> list[Rows]:
-    """Return what is cached after `hit` tokens: all rows of a global layer, the last W - 1 of a window layer."""
+    """Return what is cached after `hit` tokens: all rows of a global layer, the last W - 1 of a window layer.
+
+    Raises
+    ------
+    ValueError
+        If the run has fewer than `hit` tokens.
+    """
+    n_tokens = run.hidden.shape[1]
+    if not 0 <= hit <= n_tokens:
+        raise ValueError(f"hit: expected 0 to {n_tokens}, the tokens of the run, got {hit}")
     first = max(0, hit - network.window + 1)
     return [
         part(rows, first if kind is LayerKind.WINDOW else 0, hit)
@@ -138,8 +147,12 @@ def decode_step(network: Network, token: int, position: int, cache: list[Rows]) 
     Raises
     ------
     ValueError
-        If a layer's rows are too few or too many.
+        If `position` is below 0, or a layer's rows are missing, too few or too many.
     """
+    if position < 0:
+        raise ValueError(f"position: expected at least 0, got {position}")
+    if len(cache) != len(network.kinds):
+        raise ValueError(f"cache: expected rows for each of {len(network.kinds)} layers, got {len(cache)}")
     at, hidden = np.array([position]), network.embed(np.array([token]))
     for layer, (kind, old) in enumerate(zip(network.kinds, cache, strict=True)):
         expected = min(position, network.window - 1) if kind is LayerKind.WINDOW else position

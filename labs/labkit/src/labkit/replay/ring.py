@@ -53,7 +53,16 @@ class RingCache:
         return Slot(position % self.length)
 
     def write(self, positions: Int[np.ndarray, " m"], rows: Rows) -> None:
-        """Write the rows of some positions, one after another, over whatever their slots hold."""
+        """Write the rows of some positions, one after another, over whatever their slots hold.
+
+        Raises
+        ------
+        ValueError
+            If a position is below 0, or there is not one row for each.
+        """
+        self._refuse_negative(positions)
+        if rows.keys.shape[1] != len(positions) or rows.values.shape[1] != len(positions):
+            raise ValueError(f"rows: expected one for each of {len(positions)} positions, got {rows.keys.shape[1]}")
         for number, position in enumerate(positions):
             slot = self.slot_of(position)
             self.keys[:, slot], self.values[:, slot] = rows.keys[:, number], rows.values[:, number]
@@ -66,7 +75,10 @@ class RingCache:
         ------
         LookupError
             If a slot holds another position.
+        ValueError
+            If a position is below 0.
         """
+        self._refuse_negative(positions)
         slots = np.asarray(positions) % self.length
         for position, held in zip(positions, self.positions[slots], strict=True):
             if position != held:
@@ -75,6 +87,10 @@ class RingCache:
                     f"positions: expected rows that the ring holds, got {position}, whose slot holds {what}"
                 )
         return Rows(self.keys[:, slots], self.values[:, slots])
+
+    def _refuse_negative(self, positions: Int[np.ndarray, " m"]) -> None:
+        if np.min(positions, initial=0) < 0:
+            raise ValueError(f"positions: expected at least 0, got {np.min(positions)}; no token is before the first")
 
     def clear(self) -> None:
         """Forget everything, as before the first token of a request."""

@@ -28,7 +28,7 @@ class ToyNetwork:
     Raises
     ------
     ValueError
-        If there is no layer, the window is below 1, or the width is not even.
+        If there is no layer, window or head, or the width is not even.
     """
 
     def __init__(
@@ -46,9 +46,9 @@ class ToyNetwork:
     ) -> None:
         self.kinds = (LayerKind.WINDOW,) * layers if kinds is None else tuple(kinds)
         self.window, self.row_by_row = window, row_by_row
-        for name, value in (("layers", len(self.kinds)), ("window", window), ("heads", heads)):
-            if value < 1:
-                raise ValueError(f"{name}: expected at least 1, got {value}")
+        for name, value in (("layers", len(self.kinds)), ("window", window), ("heads", heads), ("width", width)):
+            if value < 1 or value != int(value):
+                raise ValueError(f"{name}: expected a whole number from 1 on, got {value}")
         if width % 2:
             raise ValueError(f"width: expected an even number, got {width}")
 
