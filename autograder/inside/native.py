@@ -9,6 +9,9 @@ import contextlib
 import ctypes
 import importlib
 import os
+import re
+import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +25,13 @@ LABKIT_CUDA = "labkit.cuda"
 REQUEST = "request"
 CACHE_VARIABLE = "LABKIT_CACHE"
 NOT_DUMPABLE = 4  # prctl's PR_SET_DUMPABLE
-MAX_FAULTS, MAX_TEXT = 3, 4000
+MAX_FAULTS, MAX_TEXT, MAX_NAME = 3, 4000, 200
+DISASSEMBLER = "objdump"
+FUNCTION = re.compile(r"[0-9a-f]+ <(.+)>:")
+CALL = re.compile(r"\t(?:call|blr?)\s+(?:[0-9a-f]+ <(?P<target>.+)>|\S+)$")  # of x86-64, and of arm64
+PARAMETERS = re.compile(r"\(([^()<>]*)\)(?: \[clone [^\]]*\])?$")
+PLAIN = re.compile(r"|.*[*&]|(?:unsigned |signed )?(?:bool|char|short|int|long|long long|float|double)")
+OWN_FUNCTION = re.compile(r"(?:\w+ )*(?:labkit_\w+|\w+_unchecked)\(")  # no name of a student's: the gate sees to it
 
 
 def answer(work: Path, reply: int) -> None:
@@ -90,7 +99,38 @@ def _compile(asked: dict[str, Any]) -> dict[str, Any]:
     for name in asked["kernels"]:
         module.get_function(name)
     made = [module.compiled(checked) for checked in asked["checked"]]
-    return _made(asked) | {"libraries": [compiled.library.name for compiled in made]}
+    apart = _called_apart(made[0].library, asked["kernels"])
+    nvrtc = importlib.import_module(f"{LABKIT_CUDA}.nvrtc")
+    found = {"apart": apart, "nvrtc": nvrtc.version() if nvrtc.is_installed() else ""}
+    return _made(asked) | found | {"libraries": [compiled.library.name for compiled in made]}
+
+
+def _called_apart(library: Path, kernels: Sequence[str]) -> list[str]:
+    """Return what a checked kernel calls that may read a structure unseen; a pointer to a function is an empty name.
+
+    A function that is made part of the kernel reads what it is passed by value as the kernel does. One that is not, for
+    it calls itself, is passed a structure straight from memory.
+    """
+    if not shutil.which(DISASSEMBLER):
+        raise _labkit_cuda().MissingToolError(f"{DISASSEMBLER}: expected it beside the C++ compiler, got none")
+    command = [DISASSEMBLER, "--disassemble", "--demangle", "--no-show-raw-insn", "--section=.text", str(library)]
+    listing = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True).stdout
+    found: dict[str, None] = {}
+    is_kernel = False
+    for line in listing.splitlines():
+        if head := FUNCTION.fullmatch(line):
+            is_kernel = head[1] in kernels
+        elif is_kernel and (call := CALL.search(line)) and _takes_structures(call["target"] or ""):
+            found[(call["target"] or "")[:MAX_NAME]] = None
+    return list(found)
+
+
+def _takes_structures(function: str) -> bool:
+    """Return whether a function, by its name in the listing, may take more than numbers and pointers."""
+    if function.endswith("@plt") or OWN_FUNCTION.match(function):
+        return False
+    parameters = PARAMETERS.search(function)
+    return not parameters or any(not PLAIN.fullmatch(kind.strip()) for kind in parameters[1].split(","))
 
 
 def _launch(asked: dict[str, Any]) -> dict[str, Any]:

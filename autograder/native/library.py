@@ -6,7 +6,7 @@ cannot name: every symbol that it asks for must be one of the runner's or the ma
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from elftools.elf.elffile import ELFFile
@@ -74,6 +74,22 @@ def admit_library(data: bytes, checked: bool) -> None:
         raise
     except Exception as error:  # whatever a reader of ELF files trips over
         raise Refused(0, f"the compiled kernel cannot be read ({type(error).__name__})") from None
+
+
+def admit_calls(apart: Sequence[str]) -> None:
+    """Return if a checked kernel calls nothing that may read a structure unseen; the compiler's sandbox looked for it.
+
+    Raises
+    ------
+    Refused
+        If it does: such reads are neither checked nor counted.
+    """
+    if "" in apart:
+        raise Refused(
+            0, "a call through a pointer, or of a virtual function, is not graded: call a function by its name"
+        )
+    if apart:
+        raise Refused(0, f"{apart[0]} takes a structure and calls itself, which is not graded: pass it by reference")
 
 
 def _problems(file: Any, checked: bool) -> Iterator[str]:

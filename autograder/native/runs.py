@@ -20,7 +20,7 @@ from autograder.native import faults
 from autograder.native.booth import Ended, ask
 from autograder.native.faults import NativeFault
 from autograder.native.gate import admit
-from autograder.native.library import admit_library
+from autograder.native.library import admit_calls, admit_library
 from autograder.native.tokens import Refused
 from autograder.native.warm import warm_files
 
@@ -162,6 +162,7 @@ class Native:
         if "error" in answer:
             raise faults.of_compilation(answer["error"], source)
         try:
+            admit_calls(answer["apart"])
             for name, kind in zip(answer["libraries"], kinds, strict=True):
                 admit_library(answer["files"][name], kind)
         except Refused as refused:

@@ -2,8 +2,8 @@
 # A wrong one is a mistake that a person makes, said in its first line; `loses` lists the checks that it loses while
 # all other tasks are solved. A right one is written differently from the reference and loses none.
 
-# %% wrong="quantise_pack" name="reads_that_nobody_counts" loses="quantise_pack-traffic"
-# Hides its reads in an aggregate that is passed by value, which the CPU run does not count.
+# %% wrong="quantise_pack" name="structure_by_value" loses="quantise_pack-traffic quantise_pack-sectors"
+# Passes a whole group by value for each of its numbers.
 QUANTISE_PACK = (
     r"""
 __device__ unsigned char encode_e4m3(float x);

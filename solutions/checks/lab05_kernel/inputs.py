@@ -57,8 +57,9 @@ def ordinary_groups(cases: Any, n_groups: int) -> np.ndarray:
 def expect_asked(traffic: Any, least: int, factor: float, must: int) -> None:
     """Expect that threads asked for no more than a factor of the least, and for no less than what they must.
 
-    A count is what native code leaves behind, and an aggregate that is passed by value is read uncounted: values that
-    are right with fewer bytes than `must` were counted short.
+    Every read in the source is counted, whatever it reads: a structure that a call would take unseen is not compiled.
+    Still a count is what native code leaves behind. Right values with fewer bytes than `must` were counted short; one
+    that forges its count and stays above `must` is not told from an honest one.
     """
     asked = traffic.global_bytes
     if asked < must:

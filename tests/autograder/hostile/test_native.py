@@ -129,6 +129,10 @@ def test_the_gate_refuses_before_anything_is_compiled(native, monkeypatch, sourc
     assert status == "failed" and text.startswith("refused")
 
 
+# A structure of sixteen numbers, which a function takes by value, and an element of x as one.
+FUNCTIONS = "struct P { float all[16]; }; float first(P p) { return p.all[0]; } float last(P p) { return p.all[15]; }"
+STRUCTURE = "*(const P*)(x + i / 16 * 16)"
+
 AT_THE_LIBRARY = {
     "system call by name": (kernel("syscall(1, 1, x, 4);" + RIGHT, C.format("long syscall(long, ...);")), "syscall"),
     "end of the process": (kernel("_exit(0);", C.format("void _exit(int);")), "_exit"),
@@ -167,6 +171,24 @@ AT_THE_LIBRARY = {
         "sincosf",
     ),
     "a thread's own variable": (kernel("static thread_local int t; t += i; y[i] = t;"), "TLS"),
+    "reads behind a pointer to a function": (
+        kernel(f"float (*f)(P) = n ? first : last; y[i] = f({STRUCTURE});", FUNCTIONS),
+        "call through a pointer",
+    ),
+    "reads behind a virtual function": (
+        kernel(
+            f"Q q; R r; (n ? &q : (Q*)&r)->f({STRUCTURE});",
+            f"{FUNCTIONS} struct Q {{ virtual void f(P) {{}} }}; struct R : Q {{ void f(P) override {{}} }};",
+        ),
+        "virtual function",
+    ),
+    "reads behind a function that calls itself": (
+        kernel(
+            "y[i] = f((const P*)x, n);",
+            f"{FUNCTIONS} float f(const P* p, int n, P q = {{}}) {{ return n ? f(p, n - 1, p[n]) : q.all[0]; }}",
+        ),
+        "takes a structure and calls itself",
+    ),
     "the runner's environment": (kernel("y[i] = !environ;", C.format("extern char** environ;")), "environ"),
 }
 
@@ -190,6 +212,13 @@ def test_what_the_gate_reads_as_a_comment_is_not_compiled(native):
     status, text = outcome(native, kernel(RIGHT, before))
     assert status == "failed"
     assert "assertion failed" not in text
+
+
+def test_structures_by_value_and_functions_that_call_themselves_are_no_offence(native):
+    before = f"{FUNCTIONS} int sum(int n) {{ return n < 1 ? 0 : n + sum(n - 1); }}"
+    body = f"const float two = sum(n) / {N * (N + 1) // 4}; if (i < n) y[i] = two * x[i] + first({STRUCTURE}) * 0;"
+    status, text = outcome(native, kernel(body, before))
+    assert (status, text) == ("right", "")
 
 
 def test_a_constructor_is_seen_in_the_library_too(native, monkeypatch):
