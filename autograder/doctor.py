@@ -15,11 +15,13 @@ from autograder.errors import AutograderError
 from autograder.gradebook import nbgrader_course
 from autograder.judging.environments import environment_for, forbidden_for
 from autograder.judging.kernel import Kernel
-from autograder.lab import read_header
+from autograder.lab import Header, read_header
 from autograder.limits import Limits, MiB
+from autograder.native.trial import try_kernel
 from autograder.sandbox import seccomp, sweep
 from autograder.sandbox.groups import ControlGroup
 
+KERNEL_PACKAGE = "nvidia-cuda-nvrtc"  # a lab that lists it has kernels
 USUAL_PACKAGES = ("numpy", "matplotlib", "jaxtyping")
 TRIED_LIMITS = Limits(memory_bytes=768 * MiB, disk_bytes=64 * MiB, file_bytes=64 * MiB, processes=48)
 PROBE_SECONDS = 60
@@ -48,7 +50,8 @@ def examine(course: Course) -> list[Finding]:
     killed graders left behind is removed.
     """
     swept = sweep()
-    found = [*_examine_sandboxes(course), *_examine_course(course), *_examine_machine()]
+    sandboxes = [*_examine_sandboxes(course), *_examine_kernels(course)]
+    found = [*sandboxes, *_examine_course(course), *_examine_machine()]
     if swept:
         found.append(Finding("leftovers", True, False, f"removed {len(swept)} rooms of graders that were killed"))
     return sorted(found, key=lambda finding: not finding.needed)
@@ -115,6 +118,30 @@ def _look_from_inside(course: Course, prefix: Path, forbidden: list[str]) -> dic
     except ValueError:
         raise AutograderError(f"probe: expected a report from inside, got {outputs}") from None
     return found
+
+
+def _examine_kernels(course: Course) -> Iterator[Finding]:
+    """Compile and run a kernel where those of a student are: for the first lab that has any."""
+    headers = {name: read_header(course.solutions / f"{name}.py") for name in course.lab_names()}
+    for name, header in headers.items():
+        if KERNEL_PACKAGE in header.packages:
+            yield from _examine_kernel(course, name, header)
+            return
+
+
+def _examine_kernel(course: Course, lab: str, header: Header) -> Iterator[Finding]:
+    name, missing = "kernels in the sandbox", "as root: apt-get install g++"
+    try:
+        prefix = environment_for(course, header.packages, lab)
+        trial = try_kernel(prefix, header.limits)
+    except AutograderError as error:
+        yield Finding(name, False, True, str(error), missing)
+        return
+    seconds = f"compiled in {trial.compile_seconds:.1f} s, run in {trial.run_seconds:.1f} s"
+    yield Finding(name, True, True, f"{seconds}, every access checked")
+    text = f"NVRTC {trial.nvrtc} reads a kernel too" if trial.nvrtc else "no NVRTC: g++ alone reads a kernel"
+    remedy = f"remove {prefix}; it is built again with {KERNEL_PACKAGE}, from a package index"
+    yield Finding("NVRTC in the sandbox", bool(trial.nvrtc), False, text, remedy)
 
 
 def _examine_course(course: Course) -> Iterator[Finding]:

@@ -35,6 +35,25 @@ def test_what_later_labs_need_is_not_needed_now(course):
         assert found[name].ok or found[name].remedy, name
 
 
+def test_a_kernel_is_compiled_and_run_where_those_of_students_are(course):
+    """The course has a lab with kernels, so grading needs it."""
+    found = by_name(examine(course))
+    assert found["kernels in the sandbox"].needed
+    assert "compiled in " in found["kernels in the sandbox"].text
+    assert "reads a kernel too" in found["NVRTC in the sandbox"].text
+
+
+def test_a_missing_compiler_is_told_with_its_remedy(course, monkeypatch):
+    def lacks(*arguments):
+        raise SandboxError("kernels: expected a machine that compiles them, got: C++ compiler: expected g++, got none")
+
+    monkeypatch.setattr(doctor, "try_kernel", lacks)
+    finding = by_name(examine(course))["kernels in the sandbox"]
+    assert (finding.ok, finding.needed) == (False, True)
+    assert "expected g++" in finding.text
+    assert "apt-get install g++" in finding.remedy
+
+
 def test_missing_bubblewrap_is_told_with_its_remedy(course, monkeypatch):
     which = shutil.which
     monkeypatch.setattr(shutil, "which", lambda name: None if name == "bwrap" else which(name))
