@@ -162,8 +162,10 @@ def total(trace: Sequence[Request], costs: Sequence[ReplayCost], machine: Machin
     ValueError
         If there is no request, or not one cost for each.
     """
-    if not trace or len(costs) != len(trace):
-        raise ValueError(f"costs: expected one for each of {max(1, len(trace))} requests, got {len(costs)}")
+    if not trace:
+        raise ValueError("trace: expected at least one request, got none")
+    if len(costs) != len(trace):
+        raise ValueError(f"costs: expected one for each of {len(trace)} requests, got {len(costs)}")
     waits = [first_token_seconds(request, cost, machine) for request, cost in zip(trace, costs, strict=True)]
     return Totals(
         sum(cost.bytes_stored for cost in costs),
