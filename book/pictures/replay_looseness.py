@@ -109,9 +109,7 @@ def as_table(found: dict[str, Errors]) -> tuple[list[str], list[list[str]], str]
                 f"{CASES[name].output_scale:g}",
                 f"{estimate[0]:.2f}",
                 f"{estimate[-1]:.2f}",
-                f"{guarantee[0]:,.1f}",
-                f"{guarantee[1]:,.1f}",
-                f"{guarantee[-1]:.0e}" if guarantee[-1] > 1e6 else f"{guarantee[-1]:,.0f}",
+                *(_times(guarantee[place]) for place in (0, 1, -1)),
             ]
         )
     caption = (
@@ -119,6 +117,10 @@ def as_table(found: dict[str, Errors]) -> tuple[list[str], list[list[str]], str]
         "and the last layer that the replay leaves inexact"
     )
     return head, body, caption
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio < 100 else f"{ratio:,.0f}" if ratio < 1e6 else f"10^{np.log10(ratio):.0f}"
 
 
 def draw(axes: Axes, errors: Errors) -> None:

@@ -123,7 +123,7 @@ def as_table(rows: dict[str, list[Quality]]) -> tuple[list[str], list[list[str]]
     return head, body, caption
 
 
-PUBLISHED: Final = {"W": (0.0, 0.32, 0.56, 0.86), "2W": (0.0, 0.0, 0.09, 0.18), "3W": (0.0, 0.0, 0.0, 0.004)}
+EARLIER: Final = {"W": (0.0, 0.32, 0.56, 0.86), "2W": (0.0, 0.0, 0.09, 0.18), "3W": (0.0, 0.0, 0.0, 0.004)}
 """Relative error of the last W - 1 key rows by layer, four random layers, W = 8, its norm and generator unstated."""
 
 
@@ -141,13 +141,13 @@ def random_picture(n_networks: int = 20) -> dict[int, np.ndarray]:
 
 
 def picture_table(found: dict[int, np.ndarray]) -> tuple[list[str], list[list[str]], str]:
-    """Return head, rows and caption: random networks beside the published picture."""
+    """Return head, rows and caption: random networks beside the earlier picture."""
     body = []
     for n, name in ((8, "W"), (16, "2W"), (24, "3W"), (27, "4(W - 1) - 1"), (28, "4(W - 1)")):
-        published = PUBLISHED.get(name)
-        shown = ", ".join(f"{error:g}" for error in published) if published else ""
+        earlier = EARLIER.get(name)
+        shown = ", ".join(f"{error:g}" for error in earlier) if earlier else ""
         body.append([name.replace("-", "−"), *(_digits(error) for error in found[n]), shown])
-    head = ["n", "layer 0", "1", "2", "3", "published"]
+    head = ["n", "layer 0", "1", "2", "3", "earlier"]
     return head, body, "Relative error of the last W − 1 key rows after replaying n tokens"
 
 
