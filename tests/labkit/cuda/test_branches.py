@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from labkit import cuda
-from labkit.cuda import kernels
+from labkit.cuda import runner
 
 WARPS = 4
 N = 32 * WARPS
@@ -81,7 +81,7 @@ def test_branches_are_those_of_the_inputs_that_the_launch_had() -> None:
 
 
 def test_arrays_that_are_too_large_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "MOST_KEPT_BYTES", 4 * N)
+    monkeypatch.setattr(runner, "MOST_KEPT_BYTES", 4 * N)
     kernel = kernel_of("if (i % 2) x[i] = expf(x[i]);")
     kernel((WARPS,), (32,), (np.ones(N, np.float32), np.zeros(1, np.int32)))
     assert kernel.report.branches is None

@@ -30,10 +30,6 @@ MAX_OPT_IN_SHARED_BYTES: Final = 99 * 1024
 NATURAL_ORDER: Final = 0
 
 
-MOST_KEPT_BYTES: Final = 64 << 20
-"""Of a launch's inputs, with which it can be run again to count its branches."""
-
-
 @dataclass(frozen=True)
 class _Launched:
     """The last checked launch that ended well: what it was given, and the accesses that it made."""
@@ -148,8 +144,7 @@ class RawKernel:
         return self._report
 
     def _launch(self, task: runner.Task, arguments: Arguments) -> None:
-        inputs = runner.inputs_of(arguments) if task.checked and _is_small(arguments) else None
-        said = runner.run(task, arguments)
+        said, inputs = runner.run(task, arguments)
         if said["status"] == "refused":
             raise refusal(said, arguments)
         if faults := self._faults(said, task, arguments):
@@ -163,15 +158,11 @@ class RawKernel:
         faults = faults_of(said, self.module.code, task.library, arguments, task.block)
         if not faults or task.order == NATURAL_ORDER:
             return faults
-        natural = runner.run(replace(task, order=NATURAL_ORDER), arguments)
+        natural, _ = runner.run(replace(task, order=NATURAL_ORDER), arguments)
         found = faults_of(natural, self.module.code, task.library, arguments, task.block)
         return found or tuple(
             replace(fault, text=f"{fault.text}\n  This shows in thread order {task.order}.") for fault in faults
         )
-
-
-def _is_small(arguments: Arguments) -> bool:
-    return sum(stretch.n_bytes for stretch in arguments.stretches) <= MOST_KEPT_BYTES
 
 
 def _branches(module: RawModule, launched: _Launched) -> tuple[BranchLine, ...] | None:

@@ -30,6 +30,9 @@ ABSENT_VALUES: Final = (0x7F7F7F7F7F7F7F7F, 0xFF7F3D5AFF7F3D5A)
 """What a shuffle gives for a lane that takes no part: huge, then huge and negative, as float, double or integer, so
 that minima and maxima come out different; and an odd number apart, so that integer sums do."""
 
+MOST_KEPT_BYTES: Final = 64 << 20
+"""Of a launch's inputs, with which it can be run again to count its branches."""
+
 _WALL_FACTOR, _WALL_EXTRA_S = 20.0, 60.0
 """The limit is processor time; a child that gets none, or sleeps, is ended after so much more of the clock's."""
 
@@ -50,22 +53,21 @@ class Task:
     counts_branches: bool = False
 
 
-def run(task: Task, arguments: Arguments) -> dict[str, Any]:
-    """Run the launch and return the runner's report; the arrays change only if it ended well."""
+def run(task: Task, arguments: Arguments) -> tuple[dict[str, Any], bytes | None]:
+    """Run the launch; the arrays change only if it ended well.
+
+    Returns the runner's report and, of a checked launch, what it found in its arrays, to launch it again when they have
+    changed: None if that is more than `MOST_KEPT_BYTES`.
+    """
     with _memory_of(arguments) as (data, memory):
-        said = _run_once(task, arguments, data, memory, ABSENT_VALUES[0])
+        _copy_in(arguments, memory)
+        inputs = memory[:] if task.checked and len(memory) <= MOST_KEPT_BYTES else None
+        said = _run_child(task, arguments, data, ABSENT_VALUES[0])
         if any(_is_absent_lane(fault) for fault in said["faults"]):
             said = _without_discarded_values(said, task, arguments, data, memory)
         if said["status"] == "ok":
             _copy_out(arguments, memory)
-    return said
-
-
-def inputs_of(arguments: Arguments) -> bytes:
-    """Return all that a launch would find in its arrays, to launch it again when they have changed."""
-    with _memory_of(arguments) as (_, memory):
-        _copy_in(arguments, memory)
-        return memory[:]
+    return said, inputs
 
 
 def count_branches(task: Task, arguments: Arguments, inputs: bytes) -> list[dict[str, Any]]:
@@ -97,7 +99,8 @@ def _without_discarded_values(
     answer: only if an array comes out different has the kernel used a value that is not there.
     """
     first = memory[:]
-    again = _run_once(task, arguments, data, memory, ABSENT_VALUES[1])
+    _copy_in(arguments, memory)
+    again = _run_child(task, arguments, data, ABSENT_VALUES[1])
     if again["status"] != said["status"] or len(again["faults"]) != len(said["faults"]) or memory[:] != first:
         return said
     return {**said, "faults": [fault for fault in said["faults"] if not _is_absent_lane(fault)]}
@@ -105,11 +108,6 @@ def _without_discarded_values(
 
 def _is_absent_lane(fault: dict[str, Any]) -> bool:
     return fault["kind"] == "warp_call" and "lane" in fault
-
-
-def _run_once(task: Task, arguments: Arguments, data: int, memory: mmap.mmap, absent: int) -> dict[str, Any]:
-    _copy_in(arguments, memory)
-    return _run_child(task, arguments, data, absent)
 
 
 def _run_child(task: Task, arguments: Arguments, data: int, absent: int) -> dict[str, Any]:

@@ -65,8 +65,9 @@ def plain_name(mangled: str) -> str:
     ('slots', 'a_1')
     """
     if mangled.startswith("_ZZ"):
-        for found in re.finditer(r"E(\d+)", mangled):  # of a function's own variable, behind the function
-            name, rest = mangled[found.end() :][: int(found[1])], mangled[found.end() + int(found[1]) :]
+        for length in re.finditer(r"E(\d+)", mangled):  # of a function's own variable, behind the function
+            end = length.end() + int(length[1])
+            name, rest = mangled[length.end() : end], mangled[end:]
             if name.isidentifier() and re.fullmatch(r"(?:_\d|__\d+_)?", rest):
                 return name
     if not mangled.startswith("_Z"):

@@ -1,5 +1,6 @@
 #include "access.h"
 
+#include "../device/addresses.h"
 #include "faults.h"
 #include "memory.h"
 #include "report.h"
@@ -69,7 +70,7 @@ static void see_to_alarms(uint32_t code) {
 static void take(Region& region, const Access& access) {
     if (!region.read_only) region.shadow.touch(region, access);
     if (region.space != Space::variables || access.is_write)
-        count_access(access.address, access.code, access.size, access.is_write, access.is_atomic, region.is_shared());
+        count_access(access.address, access.code | kind_of(access.size, access.is_write, access.is_atomic) | region.kind);
 }
 
 static void check(const Access& access, bool must_align = true) {
@@ -88,18 +89,22 @@ static void __attribute__((noinline)) check_with_care(uintptr_t address, int siz
 }
 
 // The same for the accesses that most kernels make most: to an array, at its place, and with nothing to be said.
-static inline __attribute__((always_inline)) void check_quickly(uintptr_t address, int size, bool is_write,
-                                                                uint32_t code) {
+template <int size, bool is_write>
+static inline __attribute__((always_inline)) bool is_checked_quickly(uintptr_t address, uint32_t code) {
+    if (address - LABKIT_ARENA >= arena.size) return false;
+    Region& region = *arena.owner[(address - LABKIT_ARENA) >> slot_shift];
+    bool is_plain = address - region.low < region.whole_bytes && !(address & (size - 1));
+    if (!is_plain || alarms.any() || current->n_logged == log_length) return false;
+    if (region.read_only ? is_write : !region.shadow.touch_quickly<size, is_write>(address, code)) return false;
+    count_access(address, code | kind_of(size, is_write, false) | region.kind);
+    return true;
+}
+
+template <int size, bool is_write>
+static inline __attribute__((always_inline)) void check(uintptr_t address, uint32_t code) {
     if (address_is_local(address)) return;
-    Region* region = region_in_arena(address);
-    bool is_plain = region && !alarms.any() && current->n_logged != log_length && region->holds(address, size) &&
-                    !(address & (size - 1));
-    if (__builtin_expect(is_plain, true)) {
-        bool is_watched = region->read_only ? !is_write : region->shadow.touch_quickly(address, size, is_write, code);
-        if (__builtin_expect(is_watched, true))
-            return count_access(address, code, size, is_write, false, region->is_shared());
-    }
-    check_with_care(address, size, is_write, code);
+    if (__builtin_expect(!is_checked_quickly<size, is_write>(address, code), false))
+        check_with_care(address, size, is_write, code);
 }
 
 // A structure is moved word by word, as a GPU does it.
@@ -136,8 +141,8 @@ extern "C" void labkit_yield() { yield_to_others(); }
 // The compiler puts these calls in front of each access, for a race detector that we stand in for.
 #define HERE code_offset(__builtin_return_address(0))
 #define ACCESS_CALLS(size)                                                                                           \
-    extern "C" void __tsan_read##size(void* p) { check_quickly((uintptr_t)p, size, false, HERE); }                  \
-    extern "C" void __tsan_write##size(void* p) { check_quickly((uintptr_t)p, size, true, HERE); }                  \
+    extern "C" void __tsan_read##size(void* p) { check<size, false>((uintptr_t)p, HERE); }                              \
+    extern "C" void __tsan_write##size(void* p) { check<size, true>((uintptr_t)p, HERE); }                              \
     extern "C" void __tsan_unaligned_read##size(void* p) { check({(uintptr_t)p, size, false, false, HERE}, false); } \
     extern "C" void __tsan_unaligned_write##size(void* p) { check({(uintptr_t)p, size, true, false, HERE}, false); } \
     extern "C" void __tsan_volatile_read##size(void* p) { check_volatile((uintptr_t)p, size, false, HERE); }         \

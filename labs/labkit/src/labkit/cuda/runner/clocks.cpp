@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-uint32_t now = 0, phase = 0, first_phase_of_block = 0;
+uint32_t now = 0, phase = 0, first_phase_of_block = 0, age_of_phase = 0;
 bool any_fence = false;
 
 namespace {
@@ -85,6 +85,7 @@ std::vector<Acquired> acquired_by_all() {
 
 void start_clocks_of_block() {
     first_phase_of_block = phase = ++now;
+    age_of_phase = 0;
     blocks.push_back({phase, launch.block_index});
     if (!any_fence) return;
     for (Thread& thread : launch.threads) {
@@ -95,6 +96,7 @@ void start_clocks_of_block() {
 
 void pass_barrier() {
     phase = ++now;
+    age_of_phase = phase - first_phase_of_block;
     if (!any_fence) return;
     std::vector<Acquired> all = acquired_by_all();
     for (Thread& thread : launch.threads) thread.acquired = all;

@@ -27,10 +27,11 @@ struct Record {
 extern uint32_t now;
 extern uint32_t phase;                 // the one that lasts
 extern uint32_t first_phase_of_block;  // of the block that runs
+extern uint32_t age_of_phase;          // the moments between those two
 extern bool any_fence;                 // has any thread executed one?
 
 // Of this block, and its phase over: ordered before everything that happens now.
-inline bool is_past(uint32_t moment) { return moment - first_phase_of_block < phase - first_phase_of_block; }
+inline bool is_past(uint32_t moment) { return moment - first_phase_of_block < age_of_phase; }
 
 void start_clocks_of_block();
 void pass_barrier();

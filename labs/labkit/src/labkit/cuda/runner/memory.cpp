@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "../device/addresses.h"
+#include "traffic.h"
 
 Arena arena;
 std::vector<Region> regions;
@@ -94,7 +95,11 @@ void lay_out_memory(int file, const std::vector<GlobalMemory>& stretches, std::v
     lay_out_arena(file, stretches, dynamic_bytes);
     static_shared = find_variables(true);
     variables = find_variables(false);
-    for (Region& region : regions) region.shadow.cover(region.low, region.high, region.is_shared());
+    for (Region& region : regions) {
+        region.kind = region.is_shared() ? shared_bit : 0;
+        region.whole_bytes = (region.high - region.low) / max_access_bytes * max_access_bytes;
+        region.shadow.cover(region.low, region.high, region.is_shared());
+    }
 }
 
 uintptr_t address_of_stretch(size_t number) {

@@ -15,6 +15,8 @@ struct Region {
     int number = -1;  // as outside counts them; -1: shared memory, or variables
     Space space = Space::global;
     bool read_only = false;
+    uint32_t kind = 0;      // what its accesses are noted with (traffic.h)
+    size_t whole_bytes = 0;  // an aligned access that begins in these lies in the region
     Shadow shadow;
     bool is_shared() const { return space == Space::static_shared || space == Space::dynamic_shared; }
     bool holds(uintptr_t address, size_t size) const { return address - low < high - low && address + size <= high; }

@@ -35,7 +35,8 @@ public:
     void cover(uintptr_t low, uintptr_t high, bool is_shared);
 
     // Most accesses touch one cell that holds nothing but what is over: then this is all. Else look with care.
-    bool touch_quickly(uintptr_t address, size_t size, bool is_write, uint32_t code);
+    template <int size, bool is_write>
+    bool touch_quickly(uintptr_t address, uint32_t code);
     void touch(Region& region, const Access& access);
 
 private:
@@ -54,10 +55,11 @@ private:
     bool is_shared_ = false;
 };
 
-inline bool Shadow::touch_quickly(uintptr_t address, size_t size, bool is_write, uint32_t code) {
-    size_t place = address - base_;
-    if (size != cell_bytes_ || (place & (size - 1))) return false;
-    size_t number = place >> cell_shift_;
+// The address is a multiple of the size; and so is the base, of an array.
+template <int size, bool is_write>
+inline bool Shadow::touch_quickly(uintptr_t address, uint32_t code) {
+    if (size != cell_bytes_) return false;
+    size_t number = (address - base_) / size;
     Cell& cell = cells_[number];
     if (any_fence || !(is_free(cell.write.moment) || is_own(cell.write))) return false;
     if (!is_write && is_shared_ && is_void(cell.write.moment)) return false;

@@ -35,10 +35,12 @@ inline void have_room_in_log() {
     if (__builtin_expect(current->n_logged == log_length, false)) make_room_in_log();
 }
 
-inline void count_access(uintptr_t address, uint32_t code, int size, bool is_write, bool is_atomic, bool is_shared) {
-    size_t place = (size_t)current->n_logged++ * warp_lanes;
+constexpr uint32_t kind_of(int size, bool is_write, bool is_atomic) {
+    return (uint32_t)__builtin_ctz((unsigned)size) << code_bits | (is_write ? write_bit : 0) |
+           (is_atomic ? atomic_bit : 0);
+}
+inline void count_access(uintptr_t address, uint32_t kind) {
+    size_t place = (size_t)(unsigned)current->n_logged++ * warp_lanes;
     current->logged_addresses[place] = address;
-    current->logged_kinds[place] = code | (uint32_t)__builtin_ctz((unsigned)size) << code_bits |
-                                   (is_write ? write_bit : 0) | (is_atomic ? atomic_bit : 0) |
-                                   (is_shared ? shared_bit : 0);
+    current->logged_kinds[place] = kind;
 }
