@@ -2,7 +2,7 @@
 // What is exact and how far the rest is off is computed by fp4kv at build and stands in the element's JSON; here it is looked up.
 (() => {
 const SVG = "http://www.w3.org/2000/svg";
-const LEFT = 54, TOP = 30, PITCH = 19, ROW = 42;
+const LEFT = 66, TOP = 30, PITCH = 19, ROW = 50;
 
 const svg = (name, attributes = {}, text) => {
   const node = document.createElementNS(SVG, name);
@@ -41,14 +41,14 @@ class ReplayMap extends HTMLElement {
 
   draw() {
     const { layers, hit, first, window: w, label } = this.data, bottom = TOP + layers * ROW;
-    const picture = svg("svg", { viewBox: `0 0 ${this.x(hit) + 24} ${bottom + 42}`, role: "img", "aria-labelledby": this.name });
+    const picture = svg("svg", { viewBox: `0 0 ${this.x(hit) + 24} ${bottom + 48}`, role: "img", "aria-labelledby": this.name });
     picture.append(svg("title", { id: this.name }, label.split(".")[0] + ", one mark for each row that is rebuilt."));
     picture.append(svg("rect", { class: "kept", x: this.x(hit - w + 1) - 1, y: TOP - 4, width: (w - 1) * PITCH + 1, height: layers * ROW + 2 }),
       svg("text", { class: "label", x: this.x(hit), y: TOP - 11 }, "rows that are kept"));
     this.marks = [];
     for (let layer = 0; layer < layers; layer++) {
       const y = TOP + layer * ROW;
-      picture.append(svg("text", { class: "layer", x: LEFT - 10, y: y + 22 }, layer));
+      picture.append(svg("text", { class: "layer", x: LEFT - 10, y: y + 26 }, layer));
       this.marks.push(Array.from({ length: hit - first }, (_, i) => {
         const x = this.x(first + i), box = svg("rect", { x: x + 1.5, y: y + 2, width: PITCH - 4, height: ROW - 10, rx: 2 });
         const dot = svg("circle", { class: "dot", cx: x + PITCH / 2 - 0.5, cy: y + ROW / 2 - 3 });
@@ -57,9 +57,9 @@ class ReplayMap extends HTMLElement {
       }));
     }
     for (let position = first; position <= hit; position += 8)
-      picture.append(svg("text", { class: "tick", x: this.x(position) + PITCH / 2, y: bottom + 14 }, position === hit ? "H" : position));
-    picture.append(svg("text", { class: "axis", x: (LEFT + this.x(hit)) / 2, y: bottom + 36 }, "position"),
-      svg("text", { class: "axis side", x: 0, y: 0, transform: `translate(14 ${TOP + layers * ROW / 2}) rotate(-90)` }, "layer"),
+      picture.append(svg("text", { class: "tick", x: this.x(position) + PITCH / 2, y: bottom + 16 }, position === hit ? "H" : position));
+    picture.append(svg("text", { class: "axis", x: (LEFT + this.x(hit)) / 2, y: bottom + 40 }, "position"),
+      svg("text", { class: "axis side", x: 0, y: 0, transform: `translate(22 ${TOP + layers * ROW / 2}) rotate(-90)` }, "layer"),
       svg("line", { class: "boundary", x1: this.x(hit), x2: this.x(hit), y1: TOP - 6, y2: bottom }));
     return picture;
   }
