@@ -52,6 +52,7 @@ bench: .venv/test  ## every measured ratio, both sides in one run
 	OPENBLAS_NUM_THREADS=1 python bench/attention.py
 	python bench/kernels.py
 	python bench/kernels_gpu.py
+	OMP_NUM_THREADS=1 python bench/real_replay.py --out .cache/real_replay.json
 	python bench/replay.py
 	python bench/grading.py
 

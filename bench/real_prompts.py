@@ -27,7 +27,7 @@ TEMPLATES: Final = (
     "The phone extension of {name} is {code}.",
     "The badge of {name} shows {code}.",
 )
-LISTED, REPEATED, LAST = 28, 4, 3
+LISTED, REPEATED, LAST = 24, 4, 3
 """Lines in the list, lines of it said again so that the model takes to repeating, and new lines at the end."""
 ASKED_OF_LIST: Final = 10
 DIGITS: Final = 4

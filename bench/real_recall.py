@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from hybrid_quality import rounded
 from labkit.models.decoder import Decoder, Layout, State, logits, run
-from real_hybrid import LAYOUT, WINDOW, kept, replayed, whole
+from real_hybrid import LAYOUT, TRIED_LAYERS, WINDOW, kept, replayed, whole
 from real_prompts import DIGITS, TEMPLATES, Prompt, prompt
 
-CALIBRATION_SEED = 10_000
-"""A prompt that no measurement uses chose the global layers."""
+TRIAL_SEEDS = (10_000, 10_001, 10_002)
+"""Prompts that chose the global layers; no measurement uses them."""
 RESAMPLES = 4000
 
 
@@ -36,16 +36,19 @@ def answers(decoder: Decoder, layout: Layout, asked: Prompt, state: State) -> An
     return Answers((scores.argmax(-1) == right).all(-1).numpy(), nats.numpy())
 
 
-def layer_costs(decoder: Decoder, tokenizer: Any) -> list[float]:
-    """Return, for each layer, by how many nats a window on it alone makes the right codes less likely, on average."""
-    asked, everything = prompt(tokenizer, CALIBRATION_SEED), whole(decoder)
-
-    def score(layout: Layout) -> float:
-        _, state = run(decoder, layout, asked.tokens)
-        return float(answers(decoder, layout, asked, state).nats[~asked.is_last].mean())
-
-    layers, unchanged = everything.global_layers, score(everything)
-    return [rounded(unchanged - score(Layout(WINDOW, LAYOUT.sinks, layers - {layer}))) for layer in range(len(layers))]
+def tried(decoder: Decoder, tokenizer: Any) -> list[dict[str, Any]]:
+    """Return, for each set of global layers that was tried, what is recalled of lists that no measurement uses."""
+    asked = [prompt(tokenizer, seed) for seed in TRIAL_SEEDS]
+    table = []
+    for chosen in TRIED_LAYERS:
+        layout = Layout(WINDOW, LAYOUT.sinks, chosen)
+        found = [answers(decoder, layout, one, run(decoder, layout, one.tokens)[1]) for one in asked]
+        exact, nats = (
+            np.mean([values[~one.is_last].mean() for values, one in zip(column, asked, strict=True)])
+            for column in zip(*found, strict=True)
+        )
+        table.append({"global layers": sorted(chosen), "exact": rounded(exact), "nats of the code": rounded(nats)})
+    return table
 
 
 def recall(decoder: Decoder, tokenizer: Any, seeds: range) -> dict[str, Any]:

@@ -90,7 +90,8 @@ def _require_packages() -> None:
 
 def _pins() -> list[str]:
     wanted = [line.partition(";") for line in metadata.requires("labkit") or []]
-    return [pin.strip() for pin, _, condition in wanted if f'extra == "{_EXTRA}"' in condition.replace("'", '"')]
+    pins = [pin.strip() for pin, _, condition in wanted if f'extra == "{_EXTRA}"' in condition.replace("'", '"')]
+    return pins or [f"'labs/labkit[{_EXTRA}]'"]  # metadata of an older installation, which lacks the extra
 
 
 def _load(source: str, named: str, licence: str, **options: str) -> Pretrained:
