@@ -49,7 +49,7 @@ def main() -> None:
         "replay": lambda: replays([*SUBJECTS, window_only(options.window_only)], SHORT, seeds),
     }
     recorded = json.loads(options.out.read_text(encoding="utf-8")) if options.parts else {}
-    recorded["made"] = made(options.sequences)
+    recorded["made"] = made(options.sequences, options.window_only)
     for name in options.parts or parts:
         start = time.perf_counter()
         recorded[name] = parts[name]()
@@ -69,14 +69,18 @@ def read_arguments() -> argparse.Namespace:
     return arguments.parse_args()
 
 
-def made(sequences: int) -> dict[str, object]:
+def made(sequences: int, window_only_weights: Path) -> dict[str, object]:
     """Return what the figures were made with."""
-    header, _ = read_weights()
+    header, of_window_only = (
+        {key: read_weights(file)[0][key] for key in ("date", "seed", "curriculum", "reached")}
+        for file in (None, window_only_weights)
+    )
     return {
         "command": f"OMP_NUM_THREADS=1 python bench/hybrid.py --sequences {sequences}",
         "date": datetime.date.today().isoformat(),
         "versions": {"numpy": np.__version__, "python": platform.python_version()},
-        "weights": {key: header[key] for key in ("date", "seed", "reached")},
+        "weights": header,
+        "weights of windows alone": of_window_only,
         "index blocks": INDEX_BLOCKS,
         "sequences of 512 tokens": sequences,
         "text": "Timon of Athens, not in the training text",
