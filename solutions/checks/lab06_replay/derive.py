@@ -82,7 +82,7 @@ def what_cannot_be_read_is_refused(student: Any, cases: Any) -> None:
     """A window below 1, a ring shorter than the window, and a position before the start are refused."""
     window, length = _window_and_length(cases)
     student.window_slots(window, window, window, length)  # these are not
-    for given in ((9, 0, 0, 4), (99, 0, window, window - 1), (window - 1, window, window, length)):
+    for given in ((length, 0, 0, length), (99, 0, window, window - 1), (window - 1, window, window, length)):
         expect_raises(
             ValueError, lambda g=given: student.window_slots(*g), given=f"position, start, window, length = {given}"
         )
@@ -213,7 +213,8 @@ def a_replay_from_the_first_token_is_a_cold_run(student: Any, cases: Any) -> Non
 def impossible_maps_are_refused(student: Any, cases: Any) -> None:
     """No layers, a window below 1, a negative hit and a negative replay are refused."""
     student.exact_rows(1, 1, 0, 0)  # these are not
-    for given in ((0, 4, 9, 3), (2, 0, 9, 3), (2, 4, -1, 3), (2, 4, 9, -1)):
+    hit = int(cases.rng.integers(5, 50))
+    for given in ((0, 3, hit, 2), (3, 0, hit, 2), (3, 3, -hit, 2), (3, 3, hit, -1)):
         expect_raises(
             ValueError, lambda g=given: student.exact_rows(*g), given=f"layers, window, hit, replay_tokens = {given}"
         )

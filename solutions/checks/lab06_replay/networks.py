@@ -63,9 +63,8 @@ class CountingNetwork:
         return self._network.logits(self._hidden(hidden))
 
     def _layer(self, layer: Any) -> int:
-        if isinstance(layer, bool) or not isinstance(layer, int | np.integer) or not 0 <= layer < len(self.kinds):
-            raise ValueError(f"layer: expected 0 to {len(self.kinds) - 1}, got {layer}")
-        return int(layer)
+        (number,) = _whole([layer], "layer", len(self.kinds))
+        return int(number)
 
     def _hidden(self, hidden: Any) -> np.ndarray:
         return _floats(hidden, "hidden", (None, self._width))
