@@ -214,6 +214,33 @@ def test_what_the_gate_reads_as_a_comment_is_not_compiled(native):
     assert "assertion failed" not in text
 
 
+NOT_FOR_KERNELS = {
+    "a constructor of a global": kernel(RIGHT, "struct S { int v; S() { v = clock(); } }; __device__ S s;"),
+    "a static object": kernel("struct S { int v; S(int a) : v(a) {} }; static S s(n); y[i] = s.v;"),
+    "an exception": kernel("try { throw 1; } catch (int) { y[i] = 2 * x[i]; }"),
+    "a coroutine": kernel("co_return;"),
+    "a type's name": kernel("y[i] = typeid(int).name()[0];"),
+    "an operator new": kernel(RIGHT, "void* operator new(size_t);"),
+    "a module": kernel(RIGHT, "import std;"),
+    "a vector of GCC's": kernel(RIGHT, "typedef float V __attribute__((vector_size(64)));"),
+    "a variable aligned to 256 MiB": kernel(RIGHT, "alignas(1ull << 28) __device__ float big[4];"),
+    "its own code written": kernel("*(unsigned char*)(void*)&f = 0xc3; " + RIGHT, "__device__ void f() {}"),
+    "data that is run": kernel("unsigned char c[] = {0xc3}; ((void (*)())c)(); " + RIGHT),
+}
+
+
+@pytest.mark.parametrize("source", NOT_FOR_KERNELS.values(), ids=NOT_FOR_KERNELS)
+def test_what_only_a_program_needs_fails(native, source):
+    assert outcome(native, source)[0] == "failed"
+
+
+def test_functions_called_like_system_calls_stand_in_for_none(native):
+    """The library's own names stay its own: the runner's calls go where they always went."""
+    calls = ("write", "read", "munmap", "mprotect", "sigaction", "swapcontext", "_exit", "abort")
+    before = "".join(f'extern "C" __device__ long {name}(...) {{ for (;;); }}\n' for name in calls)
+    assert outcome(native, kernel(RIGHT, before)) == ("right", "")
+
+
 def test_structures_by_value_and_functions_that_call_themselves_are_no_offence(native):
     before = f"{FUNCTIONS} int sum(int n) {{ return n < 1 ? 0 : n + sum(n - 1); }}"
     body = f"const float two = sum(n) / {N * (N + 1) // 4}; if (i < n) y[i] = two * x[i] + first({STRUCTURE}) * 0;"
