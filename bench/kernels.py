@@ -61,7 +61,8 @@ def main() -> None:
     arguments.add_argument("--tokens", type=int, default=1024)
     arguments.add_argument("--rounds", type=int, default=5)
     options = arguments.parse_args()
-    print(f"{cuda.what_runs_here()}\nbest of {options.rounds} rounds, {os.cpu_count()} cores\n")
+    load = os.getloadavg()[0]
+    print(f"{cuda.what_runs_here()}\nbest of {options.rounds} rounds, {os.cpu_count()} cores, load {load:.1f} before\n")
     build.require_platform()
     build.warm_up()
     show_compiling(options.rounds)
@@ -92,6 +93,7 @@ def show_compiling(rounds: int) -> None:
 def show_launching(n_elements: int, n_tokens: int, rounds: int) -> None:
     """Print for each kernel what checking costs."""
     print(f"launching          {'checked':>12} {'unchecked':>12} {'ratio':>6}   processor time of the child")
+    above = []
     for text, launches in (plan_quantising(n_elements), plan_dequantising(n_elements), plan_attention(n_tokens)):
         checked, unchecked = Best(), Best()
         for _ in range(rounds):
@@ -100,7 +102,8 @@ def show_launching(n_elements: int, n_tokens: int, rounds: int) -> None:
         ratio = checked.clock_s / unchecked.clock_s
         processor = f"{checked.processor_s:.3f} s, {unchecked.processor_s:.3f} s"
         print(f"  {text:<16} {checked.clock_s:10.3f} s {unchecked.clock_s:10.3f} s {ratio:5.2f}x   {processor}")
-    print(f"  at most {MOST_TO_UNCHECKED}x is meant of quantise_pack, which is mostly shuffles\n")
+        above += [text] if ratio > MOST_TO_UNCHECKED else []
+    print(f"  at most {MOST_TO_UNCHECKED}x is meant; more: {', '.join(above) or 'none'}\n")
 
 
 Launches = list[tuple[cuda.RawKernel, Launch]]

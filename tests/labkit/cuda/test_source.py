@@ -38,6 +38,7 @@ def test_kernels_are_found_with_their_parameters() -> None:
         ("cuda::atomic<int> a;", "libcu++"),
         ("int y = __shfl_down(x, 1);", "without _sync"),
         ("int* y = (int*)malloc(4);", "heap"),
+        ("struct Shape { virtual float area() const; };", "virtual functions"),
     ],
 )
 def test_what_is_outside_is_refused_by_name_and_line(line: str, words: str) -> None:

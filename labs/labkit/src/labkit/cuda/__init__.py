@@ -7,15 +7,16 @@
 Where a GPU works CuPy runs the kernel. Elsewhere NVIDIA's compiler checks the source, if it is installed, and the
 kernel runs on the CPU: every access to memory is checked, and an error names line, thread and array element.
 
-What differs on the CPU: no inline PTX, tensor cores, cooperative groups, textures or libcu++. Products and sums are
-not fused, so compare sums of products within a tolerance. Blocks run one after another. A lock or a flag orders
-accesses only together with __threadfence(), as CUDA's rules have it; without one the access it guards is called a race.
+What differs on the CPU: no inline PTX, tensor cores, cooperative groups, textures, virtual functions or libcu++.
+Products and sums are not fused, so compare sums of products within a tolerance. Blocks run one after another. A lock or
+a flag orders accesses only together with __threadfence(), as CUDA's rules have it; without one the access it guards is
+called a race. `__device__` variables begin anew in each launch.
 
-What is not found: a pointer that a loop moves out of a thread's own array into another, or out of one __shared__ or
-__device__ variable into the next (an index is followed, a place where no variable lies is found in any case); a missing
-__threadfence() between volatile data and a volatile flag in global memory, whose accesses count as atomics; a race that
-none of the thread orders that were run comes to, because its accesses were not made. A structure that a function which
-calls itself takes by value is copied unseen. `__device__` variables begin anew in each launch.
+What is not found: a pointer that a loop moves out of a thread's own array into another one (an index is followed), out
+of one __device__ variable into the next, or further than 1 KiB out of one __shared__ variable into another; a missing
+__threadfence() between volatile data and a volatile flag in global memory, whose accesses count as atomics; a race of
+accesses that no thread makes in the orders that were run. A structure passed by value to a function that calls itself,
+or through a pointer to a function, is copied unseen.
 """
 
 import importlib

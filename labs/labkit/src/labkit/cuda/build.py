@@ -9,15 +9,16 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from labkit.cuda import cache, nvrtc
 from labkit.cuda.errors import CompileError, MissingToolError, RunnerError
-from labkit.cuda.places import names_file, write_variables
+from labkit.cuda.places import SHARED_SECTION, names_file, write_variables
 from labkit.cuda.source import Kernel, for_the_cpu, kernels_of, quote, refuse_what_is_outside, shared_arrays_of
+from labkit.cuda.symbols import section_names
 
 HERE = Path(__file__).parent
 COMPILER_VARIABLE = "LABKIT_CXX"
@@ -45,6 +46,7 @@ _CHECKED = (
     *("--param=tsan-instrument-func-entry-exit=0", "--param=tsan-distinguish-volatile=1"),
 )
 _BRANCHES = ("-O1", "-g1", "-gdwarf-4", "-fno-omit-frame-pointer", "-fno-var-tracking", "-fsanitize-coverage=trace-pc")
+_GAP_BYTES = 1024  # whole rows of banks, so that conflicts stay what they are
 _RUNNER = ("-std=c++17", "-O3", "-fno-tree-slp-vectorize", "-w")
 _SHAPING = tuple(HERE / f"{name}.py" for name in ("build", "places", "source", "symbols"))
 """Modules that shape what is kept: a change of theirs makes it void."""
@@ -200,14 +202,24 @@ def _build_library(text: str, flags: tuple[str, ...], made: Path, names: Path) -
     unit, compiled = made.with_suffix(".cpp"), made.with_suffix(".o")
     unit.write_text(text)
     _run([*compiler(), *flags, "-I", HERE / "device", "-I", HERE / "device" / "include", "-c", unit, "-o", compiled])
-    _run([*_linker(), "-shared", "-o", made, compiled])
+    _run([*_linker(_layout(section_names(compiled)), made.with_suffix(".ld")), "-shared", "-o", made, compiled])
     write_variables(made, names, shared_arrays_of(text))
 
 
-@functools.cache
-def _linker() -> tuple[str, ...]:
+def _layout(sections: Iterable[str]) -> str:
+    """Write for the linker how the shared variables lie: a pointer that runs out of one meets nothing for a while."""
+    own = [name for name in sections if name.startswith(f"{SHARED_SECTION}.")]
+    places = "".join(f"*({name}) . += {_GAP_BYTES}; " for name in own)
+    return f"SECTIONS {{ {SHARED_SECTION} : {{ {places}}} }} INSERT AFTER .data;\n" if own else ""
+
+
+def _linker(layout: str, script: Path) -> tuple[str, ...]:
     """Return the linker itself, which starts faster than the compiler; a compiler that was named brings its own."""
-    return ("ld",) if shutil.which("ld") and COMPILER_VARIABLE not in os.environ else compiler()
+    if layout:
+        script.write_text(layout)
+    if shutil.which("ld") and COMPILER_VARIABLE not in os.environ:
+        return ("ld", "-T", str(script)) if layout else ("ld",)
+    return (*compiler(), f"-Wl,-T,{script}") if layout else compiler()
 
 
 def _ask_nvrtc(code: str, options: tuple[str, ...]) -> nvrtc.Verdict | None:

@@ -17,6 +17,9 @@ _SIZES = {
     "char": 1, "bool": 1, "short": 2, "int": 4, "unsigned": 4, "float": 4, "long": 8, "double": 8, "size_t": 8,
     "half": 2, "__half": 2, "__nv_bfloat16": 2, "half2": 4, "__half2": 4, "__nv_bfloat162": 4,
 }  # fmt: skip
+SHARED_SECTION = "labkit_shared"
+"""Where the linker puts the `__shared__` variables (device/keywords.h)."""
+
 _VECTOR = re.compile(r"u?(char|short|int|long|longlong|float|double)([1-4])")
 
 
@@ -71,7 +74,7 @@ def write_variables(library: Path, names: Path, shared_names: Iterable[str]) -> 
     """
     shared, rows = set(shared_names), []
     for symbol in variables_in(library):
-        is_shared = symbol.section == "labkit_shared" or (symbol.is_local_to_function and symbol.name in shared)
+        is_shared = symbol.section == SHARED_SECTION or (symbol.is_local_to_function and symbol.name in shared)
         if not symbol.name.startswith("labkit_"):
             rows.append([symbol.name, symbol.address, symbol.n_bytes, is_shared])
     made = names.with_name(f"{names.name}.{os.getpid()}")

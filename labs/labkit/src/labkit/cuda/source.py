@@ -30,6 +30,7 @@ _OUTSIDE = {
     "the library libcu++ (cuda::…)": r"\bcuda::(?:std|atomic|barrier|ptx)\b",
     "thread block clusters": r"\b__cluster_dims__\b|\bcluster_group\b",
     "memory from the device's heap (malloc, new)": r"\b(?:malloc|free)\s*\(|\bnew\b|\bdelete\b",
+    "virtual functions": r"\bvirtual\b",
     "launching kernels from kernels (<<< >>>)": r"<<<",
     "warp calls without _sync, gone since CUDA 13": r"\b__(?:shfl(?:_xor|_up|_down)?|ballot|any|all)\s*\(",
 }

@@ -41,19 +41,28 @@ class _Section(NamedTuple):
 def variables_in(library: Path) -> Iterator[Symbol]:
     """Give every variable that the library defines."""
     data = library.read_bytes()
-    (table_at,) = struct.unpack_from("<Q", data, _SECTION_TABLE_AT)
-    size, count, names_index = struct.unpack_from("<HHH", data, _SECTION_COUNTS_AT)
-    sections = [_Section(*_SECTION.unpack_from(data, table_at + i * size)) for i in range(count)]
+    sections, names = _sections(data)
     for table in sections:
         if table.kind != _SYMBOL_TABLE:
             continue
         for place in range(table.offset, table.offset + table.size, table.entry_size):
             name_at, info, _, index, address, n_bytes = _SYMBOL.unpack_from(data, place)
-            if info & 15 != _OBJECT or not n_bytes or index >= count:
+            if info & 15 != _OBJECT or not n_bytes or index >= len(sections):
                 continue
             mangled = _text(data, sections[table.link].offset + name_at)
-            section = _text(data, sections[names_index].offset + sections[index].name)
-            yield Symbol(plain_name(mangled), address, n_bytes, section, mangled.startswith("_ZZ"))
+            yield Symbol(plain_name(mangled), address, n_bytes, names[index], mangled.startswith("_ZZ"))
+
+
+def section_names(compiled: Path) -> list[str]:
+    """Return the names of the sections of a library, or of what is yet to be linked."""
+    return _sections(compiled.read_bytes())[1]
+
+
+def _sections(data: bytes) -> tuple[list[_Section], list[str]]:
+    (table_at,) = struct.unpack_from("<Q", data, _SECTION_TABLE_AT)
+    size, count, names_index = struct.unpack_from("<HHH", data, _SECTION_COUNTS_AT)
+    sections = [_Section(*_SECTION.unpack_from(data, table_at + i * size)) for i in range(count)]
+    return sections, [_text(data, sections[names_index].offset + section.name) for section in sections]
 
 
 def plain_name(mangled: str) -> str:

@@ -18,9 +18,11 @@
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
-// Static shared variables stand in a section of their own, by which they are told from other variables. (GCC forgets
-// the section of a variable in a template; those are told by their names.)
-#define __shared__ static __attribute__((section("labkit_shared")))
+// Static shared variables stand in sections by which they are told from other variables, one for each declaration: the
+// linker leaves a gap between them. (GCC forgets the section of a variable in a template; those are told by their names.)
+#define LABKIT_TEXT(text) #text
+#define LABKIT_SECTION(number) __attribute__((section("labkit_shared." LABKIT_TEXT(number))))
+#define __shared__ static LABKIT_SECTION(__COUNTER__)
 
 // Dynamic shared memory lies at one address always, so that a declaration of it needs no code to run.
 #include "addresses.h"
