@@ -2,7 +2,7 @@
 # lab:
 #   title: The kernel
 #   packages: [numpy, matplotlib, jaxtyping, ml-dtypes, nvidia-cuda-nvrtc, labkit]
-#   minutes: 150
+#   minutes: 120
 #   solved_seconds: 90
 #   limits: {memory_bytes: 2147483648, disk_bytes: 268435456, notebook_seconds: 600, cell_seconds: 120}
 #   points: {explain-unfused: 6}
@@ -20,7 +20,7 @@
 #
 # **You will** derive how many bytes each of them must move, write one loop of CUDA C in each of three kernels, count what they really move, and repair four kernels that somebody else wrote.
 #
-# **You need** NumPy, labs 2 and 3, chapter 5 of the book, which explains blocks, warps, shuffles and barriers, and about two and a half hours.
+# **You need** NumPy, labs 2 and 3, chapter 5 of the book, which explains blocks, warps, shuffles and barriers, and about two hours.
 # No GPU is needed: where there is none, the same text runs on the CPU, where every access to memory is checked.
 # A C++ compiler is needed for that; the first cell says what it finds, and what to install.
 #
@@ -242,6 +242,13 @@ for offset in (2000.0, -2000.0):
 # On a CPU a wrong kernel gets an answer: the kind of the mistake, the thread, the array element, and the line.
 # Read it: the line is a line of your text.
 #
+# The CPU run goes by CUDA's rules, also where some GPU forgives.
+# A `__syncthreads()`, or a shuffle whose mask names all 32 lanes, is a mistake once some of its threads have returned.
+# A flag that one thread sets for another needs atomics or `__threadfence()`: `volatile` alone does not make it right.
+# And a clean run speaks for the inputs, sizes and thread orders that were run, for no others.
+#
+# If CUDA is new to you, begin with `dequantise`: its loop is the shortest, and the three do not need each other.
+#
 # ### quantise_pack (12 points)
 #
 # One lane holds one element, and 16 lanes share a scale.
@@ -254,8 +261,11 @@ for offset in (2000.0, -2000.0):
 # | after distance 2 | 7 | 2 | 7 | 2 |
 # | after distance 1 | 7 | 7 | 7 | 7 |
 #
-# Then the rules of lab 2: the scale is amax/6, at least $2^{-9}$, as E4M3; codes are those of the quotients, both divisions correctly rounded; element $2j$ in the low half of byte $j$.
-# Four functions for single numbers are given, and declared at the top: `encode_e4m3`, `decode_e4m3`, `encode_e2m1` and `decode_e2m1`.
+# Then the rules of lab 2: the scale is amax/6, at least $2^{-9}$, as E4M3; the codes are those of x over what the scale's byte stands for; element $2j$ lies in the low half of byte $j$.
+# Both divisions are correctly rounded, `__fdiv_rn(a, b)`.
+# Two lanes have the two codes of a byte, and one of them writes it: the other's code comes by one more shuffle.
+#
+# Functions for single numbers are given, and declared at the top: `encode_e4m3`, `decode_e4m3`, `encode_e2m1`; what the names in capitals mean stands beside them.
 
 # %% answer="quantise_pack"
 from fp4kv.kernels import QUANTISE_PACK
@@ -339,6 +349,9 @@ expect_bytes(quantised(x, grid=(2,))[0], as_bytes(x)[0], given="1600 elements, 2
 #
 # The way back, and the shortest of the three loops: one thread for each byte, which holds two neighbours.
 # A code times its scale is exact in float32.
+#
+# By hand: byte `0x75` under the scale byte `0x38`, which is 1, holds code 5 and then code 7: the numbers 3 and 6.
+# A grid has at most 4,096 blocks here, so a long array needs the loop: thread $j$ takes byte $j$, then the byte `n_threads` further, and so on to the end.
 
 # %% answer="dequantise"
 from fp4kv.kernels import DEQUANTISE
@@ -400,8 +413,15 @@ expect_values(decoded(packed, scales, grid=(2,))[0], expected, given="1600 bytes
 #
 # The one that all of this is for.
 # A block takes a part of the context of one KV head, one warp for each query head that shares it.
-# Tile by tile, 32 tokens at a time, the block decodes keys into shared memory (`load_tile` is given), each lane takes the logit of one token, and the warp moves its running maximum; then the values come into the same tile.
+# Tile by tile, 32 tokens at a time, the block decodes keys into shared memory, each lane takes the logit of one token, and the warp moves its running maximum; then the values come into the same tile.
 # It is `merge_parts` again, with a tile for the second part.
+# Given are `load_tile`, which the whole block calls, and `warp_max` and `warp_sum`, which bring the largest number of 32 lanes, or their sum, to each of them.
+#
+# | a lane holds | for | where |
+# |---|---|---|
+# | one logit, then one weight | the token `first + lane` | `weights[lane]`, which its whole warp reads |
+# | up to eight sums | the channels `lane`, `lane + 32`, … | `output[0]`, `output[1]`, … |
+# | the running maximum and sum | its query head | each lane of the warp has the same |
 #
 # Two things are easy to get wrong.
 # The tile belongs to the whole block, so a `__syncthreads()` stands between whoever writes it and whoever reads it, in both directions.
@@ -619,7 +639,8 @@ for name, code in SUSPECTS.items():
         print(f"{name}\n{error}\n")
 
 # %%
-for line, text in enumerate(SUSPECTS["missing_barrier"].splitlines(), 1):
+suspect = "missing_barrier"  # or another one
+for line, text in enumerate(SUSPECTS[suspect].splitlines(), 1):
     print(f"{line:3}  {text}")
 
 # %% [markdown]
@@ -674,7 +695,7 @@ expect_values(found == "", True, given=f"swapped_nibbles: {found}")
 #
 # A colleague writes: *"Our cache is FP4 now. Before each decode step a kernel turns it into FP16, and the attention we always had reads that. Both kernels run clean on the CPU runner, at almost the same number of seconds there, so it must be a gain of 3.5 times on the GPU."*
 #
-# Answer in about ten sentences, with numbers from above:
+# Answer in about eight sentences, with numbers from above:
 #
 # 1. How many bytes per element does each of the three ways move: FP16 as it was, FP4 decoded to FP16 first, FP4 fused? What is the speedup of the colleague's way, and what does it still save?
 # 2. Why is the time of decode attention one of bytes and not of operations, and what would have to change for that not to hold?

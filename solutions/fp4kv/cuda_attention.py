@@ -37,6 +37,19 @@ __device__ void load_tile(
     }
 }
 
+// The largest of the numbers that 32 lanes have, and their sum: every lane calls, and every lane gets it.
+__device__ float warp_max(float x)
+{
+    for (int distance = 16; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(FULL_WARP, x, distance));
+    return x;
+}
+
+__device__ float warp_sum(float x)
+{
+    for (int distance = 16; distance > 0; distance /= 2) x += __shfl_xor_sync(FULL_WARP, x, distance);
+    return x;
+}
+
 // q: [batch][query heads][width]. lengths: [batch], how many tokens of each sequence count.
 // Cache: [batch][KV heads][max_tokens] rows of width / 2 bytes, and as many of width / 16 scales.
 // Parts: [batch][query heads][parts], and [width] for the output.
@@ -71,10 +84,12 @@ extern "C" __global__ void decode_attention(
     float running_max = -POSITIVE_INFINITY, running_sum = 0.0f;
     float output[MAX_WIDTH / 32] = {};               // output[c] is channel lane + 32 * c
 
-    // For each TILE tokens from `begin` to `end`: load the keys; each lane takes the logit of one token (no token:
-    // minus infinity, so weight 0); the warp finds the new maximum, rescales what it has by exp(old maximum - new
-    // maximum), and adds this tile's weights; then load the values into the same tile, and add weights times values to
-    // the output. The tile is the whole block's: nobody may overwrite what another warp still reads, or read too early.
+    // For each TILE tokens from `begin` to `end`, the last of them fewer:
+    // 1. load the keys; each lane takes the logit of one token (no token: minus infinity, so weight 0);
+    // 2. find the new maximum; the weight of a token is exp(logit - new maximum), kept in weights[lane];
+    // 3. rescale the sum and the output by exp(old maximum - new maximum), and add this tile's weights to the sum;
+    // 4. load the values into the same tile; add weights times values, channel by channel, to the output.
+    // The tile is the whole block's: nobody may overwrite what another warp still reads, or read too early.
     // ### BEGIN SOLUTION
     for (int first = begin; first < end; first += TILE) {
         const int n_tokens = min(TILE, end - first);
@@ -86,16 +101,10 @@ extern "C" __global__ void decode_attention(
             logit = 0.0f;
             for (int d = 0; d < width; ++d) logit += query[d] * tile[lane * (width + 1) + d];
         }
-        float new_max = fmaxf(running_max, logit);
-        for (int distance = 16; distance > 0; distance /= 2)
-            new_max = fmaxf(new_max, __shfl_xor_sync(FULL_WARP, new_max, distance));
-
+        const float new_max = fmaxf(running_max, warp_max(logit));
         const float correction = expf(running_max - new_max);        // the first time exp(-infinity): 0
         weights[lane] = expf(logit - new_max);
-        float tile_sum = weights[lane];
-        for (int distance = 16; distance > 0; distance /= 2)
-            tile_sum += __shfl_xor_sync(FULL_WARP, tile_sum, distance);
-        running_sum = running_sum * correction + tile_sum;
+        running_sum = running_sum * correction + warp_sum(weights[lane]);
         running_max = new_max;
 
         __syncthreads();                             // nobody reads the keys any more, and the weights are there
