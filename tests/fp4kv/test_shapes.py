@@ -157,6 +157,16 @@ def test_whole_arrays_keep_their_shapes_under_the_checker(project) -> None:
     """Tables, decibels, attention, bounds and labkit's frames again, every call of both packages checked."""
     files = [f"fp4kv/test_{name}.py" for name in ("codes", "arrays", "integers", "snr", "attention", "bounds_formula")]
     files += [f"labkit/test_{name}.py" for name in ("block_formats", "suspects", "tensors", "draw", "schemes")]
+    run_checked(project, files)
+
+
+def test_replays_keep_their_shapes_under_the_checker(project) -> None:
+    """Windows, rings, replays, what is recorded of them and what they cost, every call checked."""
+    files = [f"fp4kv/test_{name}.py" for name in ("replay", "replay_window", "replay_costs", "index")]
+    run_checked(project, files + [f"labkit/replay/test_{name}.py" for name in ("ring", "statistics", "trace")])
+
+
+def run_checked(project, files: list[str]) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly"]
     command += ["--jaxtyping-packages=fp4kv,labkit,beartype.beartype", *(f"tests/{file}" for file in files)]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=240)

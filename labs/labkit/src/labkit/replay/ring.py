@@ -63,8 +63,8 @@ class RingCache:
         self._refuse_negative(positions)
         if rows.keys.shape[1] != len(positions) or rows.values.shape[1] != len(positions):
             raise ValueError(f"rows: expected one for each of {len(positions)} positions, got {rows.keys.shape[1]}")
-        for number, position in enumerate(positions):
-            slot = self.slot_of(position)
+        for number, position in enumerate(positions.tolist()):
+            slot = self.slot_of(Position(position))
             self.keys[:, slot], self.values[:, slot] = rows.keys[:, number], rows.values[:, number]
             self.positions[slot] = position
 

@@ -118,7 +118,7 @@ class ToyNetwork:
         )
 
     def _times(
-        self, x: Float64[np.ndarray, "*heads n width"], matrix: Float64[np.ndarray, "*heads width out"]
+        self, x: Float64[np.ndarray, "... n width"], matrix: Float64[np.ndarray, "*heads width out"]
     ) -> Float64[np.ndarray, "*heads n out"]:
         """Return x times each matrix. Row by row, the product for one row does not depend on the others."""
         if not self.row_by_row:

@@ -50,7 +50,7 @@ ASSUMED_SHARED_DISK: Final = Machine(
 )
 """The same, with a tenth of the disk."""
 
-Tokens = Int64[np.ndarray, " n"]
+Tokens = Int64[np.ndarray, " _"]
 
 
 def synthetic_trace(seed: int, storage: Storage, chats: int = 100, documents: int = 30) -> list[Request]:
