@@ -50,12 +50,12 @@ def main() -> None:
     }
     recorded = json.loads(options.out.read_text(encoding="utf-8")) if options.parts else {}
     recorded["made"] = made(options.sequences, options.window_only)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     for name in options.parts or parts:
         start = time.perf_counter()
         recorded[name] = parts[name]()
+        options.out.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
         print(f"{name:<14} {time.perf_counter() - start:6.1f} s", flush=True)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
     print(f"{options.out}: {options.out.stat().st_size:,} bytes")
 
 
