@@ -130,7 +130,9 @@ def test_the_gate_refuses_before_anything_is_compiled(native, monkeypatch, sourc
 
 
 # A structure of sixteen numbers, which a function takes by value, and an element of x as one.
-FUNCTIONS = "struct P { float all[16]; }; float first(P p) { return p.all[0]; } float last(P p) { return p.all[15]; }"
+FUNCTIONS = """struct P { float all[16]; };
+__device__ float first(P p) { return p.all[0]; }
+__device__ float last(P p) { return p.all[15]; }"""
 STRUCTURE = "*(const P*)(x + i / 16 * 16)"
 
 AT_THE_LIBRARY = {
@@ -175,17 +177,23 @@ AT_THE_LIBRARY = {
         kernel(f"float (*f)(P) = n ? first : last; y[i] = f({STRUCTURE});", FUNCTIONS),
         "call through a pointer",
     ),
+    "reads behind a variable that points to a function": (
+        kernel(f"y[i] = f({STRUCTURE});", f"{FUNCTIONS} __device__ float (*volatile f)(P) = first;"),
+        "call through a pointer",
+    ),
     "reads behind a virtual function": (
         kernel(
             f"Q q; R r; (n ? &q : (Q*)&r)->f({STRUCTURE});",
-            f"{FUNCTIONS} struct Q {{ virtual void f(P) {{}} }}; struct R : Q {{ void f(P) override {{}} }};",
+            f"{FUNCTIONS} struct Q {{ virtual __device__ void f(P) {{}} }};\n"
+            "struct R : Q { __device__ void f(P) override {} };",
         ),
         "virtual function",
     ),
     "reads behind a function that calls itself": (
         kernel(
             "y[i] = f((const P*)x, n);",
-            f"{FUNCTIONS} float f(const P* p, int n, P q = {{}}) {{ return n ? f(p, n - 1, p[n]) : q.all[0]; }}",
+            f"{FUNCTIONS} __device__ float f(const P* p, int n, P q = {{}})\n"
+            "{ return n ? f(p, n - 1, p[n]) : q.all[0]; }",
         ),
         "takes a structure and calls itself",
     ),
@@ -242,7 +250,7 @@ def test_functions_called_like_system_calls_stand_in_for_none(native):
 
 
 def test_structures_by_value_and_functions_that_call_themselves_are_no_offence(native):
-    before = f"{FUNCTIONS} int sum(int n) {{ return n < 1 ? 0 : n + sum(n - 1); }}"
+    before = f"{FUNCTIONS} __device__ int sum(int n) {{ return n < 1 ? 0 : n + sum(n - 1); }}"
     body = f"const float two = sum(n) / {N * (N + 1) // 4}; if (i < n) y[i] = two * x[i] + first({STRUCTURE}) * 0;"
     status, text = outcome(native, kernel(body, before))
     assert (status, text) == ("right", "")
