@@ -2,8 +2,8 @@
 
     python bench/replay.py [--seeds 20]
 
-Every network is a toy of random weights, seeds 0, 1, ...; tokens are drawn from the same seed. Errors are those of the
-last W - 1 positions before the hit, the rows that a later token reads.
+Networks are toys of random weights, seeds 0, 1, ..., with tokens drawn from the same seed, and the trained hybrid.
+Errors are those of the last W - 1 positions before the hit, the rows that a later token reads.
 """
 
 import argparse
@@ -13,39 +13,48 @@ from typing import NamedTuple
 import numpy as np
 from fp4kv import bounded_replay, predict_replay_error, replay_cost, replay_error_bound
 from jaxtyping import Float64, Int64
-from labkit.replay import Rows, Run, ToyNetwork, cache_of, record_statistics, swa_forward
+from labkit.replay import LayerKind, Rows, Run, ToyNetwork, cache_of, record_statistics, swa_forward
 from labkit.replay.costs import V41_FLASH, Machine, Policy, Storage
+from labkit.replay.hybrid import load_hybrid
+from labkit.replay.hybrid_task import records_task
+from labkit.replay.statistics import ReadableNetwork
 from labkit.replay.trace import ASSUMED_MACHINE, ASSUMED_SHARED_DISK, synthetic_trace, total
 
 Errors = Float64[np.ndarray, " layers"]
+EXACT = 1e-12  # of the largest hidden vector: what float64 leaves of rows that are exact
 PICTURE = {"layers": 4, "window": 8, "width": 32, "output_scale": 0.8}
 PUBLISHED = {8: (0, 0.32, 0.56, 0.86), 16: (0, 0, 0.09, 0.18), 24: (0, 0, 0, 0.004)}
 
 
-class Watched(ToyNetwork):
-    """A toy that keeps what its layers put out."""
+class Watched:
+    """A network that keeps what its layers put out."""
 
-    outputs: list[np.ndarray]
+    def __init__(self, network: ReadableNetwork) -> None:
+        self.kinds, self.window = network.kinds, network.window
+        self.embed, self.rows, self.logits = network.embed, network.rows, network.logits
+        self._attend = network.attend
+        self.outputs: list[np.ndarray] = []
 
     def attend(self, layer, hidden, positions, rows, is_visible=None):  # type: ignore[no-untyped-def]
         """Return the output of the layer, and keep it."""
-        self.outputs.append(super().attend(layer, hidden, positions, rows, is_visible))
+        self.outputs.append(self._attend(layer, hidden, positions, rows, is_visible))
         return self.outputs[-1]
 
 
 class Case(NamedTuple):
     """A network, a text, and a cold run of it; the hit is the whole text."""
 
-    network: Watched
+    network: ReadableNetwork
     tokens: Int64[np.ndarray, " T"]
     cold: Run
 
     def replay(self, replay_tokens: int) -> tuple[list[Rows], Float64[np.ndarray, "layers n"]]:
         """Return the rebuilt rows, and how far each layer's output is off for the last W - 1 tokens."""
-        self.network.outputs = []
-        cache = bounded_replay(self.network, self.tokens, len(self.tokens), replay_tokens, {})
+        watched, kinds = Watched(self.network), enumerate(self.network.kinds)
+        global_rows = {layer: self.cold.rows[layer] for layer, kind in kinds if kind is LayerKind.GLOBAL}
+        cache = bounded_replay(watched, self.tokens, len(self.tokens), replay_tokens, global_rows)
         tail = slice(1 - self.network.window, None)
-        off = np.stack(self.network.outputs)[:, tail] - self.cold.hidden[1:, tail]
+        off = np.stack(watched.outputs)[:, tail] - self.cold.hidden[1:, tail]
         return cache, np.linalg.norm(off, axis=-1)
 
 
@@ -53,10 +62,9 @@ def cases(seeds: int, **settings: float) -> list[Case]:
     """Return networks with a text of 2 LW tokens and 16."""
     made = []
     for seed in range(seeds):
-        network = Watched(seed=seed, **settings)  # type: ignore[arg-type]
+        network = ToyNetwork(seed=seed, **settings)  # type: ignore[arg-type]
         n_tokens = 2 * len(network.kinds) * network.window + 16
         tokens = np.random.default_rng(seed).integers(0, 64, n_tokens)
-        network.outputs = []
         made.append(Case(network, tokens, swa_forward(network, tokens)))
     return made
 
@@ -86,14 +94,27 @@ def show_bound_and_estimate(seeds: int) -> None:
     settings += [(4, 16, 0.3, n) for n in (1, 2, 3)] + [(16, 8, 0.3, 1), (40, 8, 1.0, 1)]
     for layers, window, scale, windows in settings:
         made = cases(seeds, layers=layers, window=window, output_scale=scale)
-        measured, bound, estimate = pooled(made, windows * window)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            loose, ratio = bound / measured, estimate / measured
         step = max(1, layers // 8)
-        exact = measured < 1e-12
         print(f"  L = {layers}, W = {window}, output scale {scale}, n = {windows}W, every {step} layers")
-        for name, values in (("measured", measured), ("guarantee", loose), ("estimate", ratio)):
-            print(f"    {name:9} {line(np.where(exact & (name != 'measured'), np.nan, values)[step - 1 :: step])}")
+        show_ratios(made, windows * window, step)
+    print("  the hybrid with dense global layers, trained, 5 texts of 512 tokens; its lengths, then as above")
+    network, trained = load_hybrid(index=None), []
+    for seed in range(5):
+        tokens = records_task(seed=seed, tokens=512, records=32).tokens
+        trained.append(Case(network, tokens, swa_forward(network, tokens)))
+    print(f"    {'length':9} {line(np.linalg.norm(trained[0].cold.hidden[1:], axis=-1).mean(axis=-1))}")
+    for replay_tokens in (network.window, 2 * (network.window - 1)):
+        print(f"    n = {replay_tokens}")
+        show_ratios(trained, replay_tokens, step=1)
+
+
+def show_ratios(made: Sequence[Case], replay_tokens: int, step: int) -> None:
+    """Print what was measured, and guarantee and estimate over it, for every so many layers."""
+    measured, bound, estimate = pooled(made, replay_tokens)
+    is_exact = measured < EXACT * np.linalg.norm(made[0].cold.hidden, axis=-1).max()
+    shown = np.where(is_exact, np.nan, measured)
+    for name, values in (("measured", shown), ("guarantee", bound / shown), ("estimate", estimate / shown)):
+        print(f"    {name:9} {line(values[step - 1 :: step])}")
 
 
 def pooled(made: Sequence[Case], replay_tokens: int) -> tuple[Errors, Errors, Errors]:

@@ -161,8 +161,8 @@ def test_whole_arrays_keep_their_shapes_under_the_checker(project) -> None:
 
 
 def test_replays_keep_their_shapes_under_the_checker(project) -> None:
-    """Windows, rings, replays, what is recorded of them and what they cost, every call checked."""
-    files = [f"fp4kv/test_{name}.py" for name in ("replay", "replay_window", "replay_costs", "index")]
+    """Windows, rings, replays, traces and what is recorded of a run, every call checked."""
+    files = [f"fp4kv/test_{name}.py" for name in ("replay", "replay_window", "index")]
     run_checked(project, files + [f"labkit/replay/test_{name}.py" for name in ("ring", "statistics", "trace")])
 
 

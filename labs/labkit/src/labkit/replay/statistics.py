@@ -22,7 +22,7 @@ class Norm(NamedTuple):
     """RMSNorm in front of a part of a layer: x ↦ `gain` · x / length(x), in each channel times at most that."""
 
     gain: float
-    """The largest weight of the norm, times √width."""
+    """The largest weight of the norm, times √width; √width alone where the weights count with the matrix behind it."""
 
     lengths: Float64[np.ndarray, " n"]
     """√(‖x‖² + width · eps) of what goes in."""
