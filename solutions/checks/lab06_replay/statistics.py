@@ -30,6 +30,9 @@ TIGHT = 1.001
 SLIP = 40
 """The factor by which a line of the student's may be off and still be asked what the next one makes of it."""
 
+NO_CAP = 1e300
+"""A diameter that caps nothing, and times no movement of the weights is 0."""
+
 HEAD_WIDTH = 16
 HEADS = 2
 
@@ -107,7 +110,7 @@ def _after_own_line(
         n_tokens,
         truncated_mass=np.ones((HEADS, n_tokens)),
         mean_distance=np.stack([own, *[np.zeros(n_tokens)] * (HEADS - 1)]),
-        value_diameter=np.full((HEADS, n_tokens), np.inf),
+        value_diameter=np.full((HEADS, n_tokens), NO_CAP),
     )
     return np.asarray(formula(statistics._replace(layers=(first, statistics.layers[-1])))[-1])
 
