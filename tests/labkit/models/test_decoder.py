@@ -148,7 +148,7 @@ def test_smollm2_gives_the_logits_of_transformers():
     with torch.no_grad():
         expected = pretrained.model(tokens).logits
     assert_close_in_float32(got, expected, layers=30)
-    assert pretrained.tokenizer.decode(got[0, 8].argmax()) == " dog"
+    assert pretrained.tokenizer.decode(got[0, 7].argmax()) == " dog"  # after "lazy"
 
 
 def assert_close_in_float32(got: torch.Tensor, expected: torch.Tensor, layers: int) -> None:

@@ -82,6 +82,7 @@ def test_without_the_variable_the_cache_is_where_xdg_says(tiny, tmp_path, monkey
 def test_offline_is_said_in_one_sentence_and_what_to_do(tiny, tmp_path, monkeypatch):
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.delenv("PIP_FIND_LINKS")
+    monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # nothing listens on the port of `discard`
     with pytest.raises(FetchError) as caught:
         take(tiny)

@@ -3,7 +3,7 @@
 import contextlib
 import importlib
 import importlib.util
-from collections.abc import Iterator
+import io
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -98,7 +98,7 @@ def _load(source: str, named: str, licence: str, **options: str) -> Pretrained:
     transformers = importlib.import_module("transformers")
     torch = importlib.import_module("torch")
     try:
-        with _without_bars(transformers):
+        with contextlib.redirect_stderr(io.StringIO()) if options else contextlib.nullcontext():  # bars of 5 s
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
             model = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32, **options)
     except OSError as error:
@@ -109,16 +109,3 @@ def _load(source: str, named: str, licence: str, **options: str) -> Pretrained:
             "Offline, call smollm2() without a source."
         ) from error
     return Pretrained(model.eval(), tokenizer, named, licence)
-
-
-@contextlib.contextmanager
-def _without_bars(transformers: Any) -> Iterator[None]:
-    """Keep transformers' progress bars out of notebooks and logs."""
-    logging = transformers.utils.logging
-    were_on = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if were_on:
-            logging.enable_progress_bar()
