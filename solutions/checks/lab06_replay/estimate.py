@@ -39,7 +39,7 @@ def _expect(student: Any, window: int, layers: Any, given: str) -> None:
 def heads_add_up_in_squares(student: Any, cases: Any) -> None:
     """After the first layer the estimate is the root of Σ (mass · distance)² over heads."""
     for n_tokens, window in ((4, 4), (7, 3), (5, 9)):
-        _expect(student, window, [truncating_layer(cases, n_tokens, window)], "a single layer")
+        _expect(student, window, [truncating_layer(cases, n_tokens, window, heads=3)], "a single layer")
 
 
 @check(

@@ -81,9 +81,8 @@ def missing_blocks_are_minus_one(student: Any, cases: Any) -> None:
     """The last block may be short; where there are fewer blocks than asked for, the rest is -1."""
     for n_tokens, block_tokens, top_blocks in ((5, 2, 3), (9, 4, 6), (1, 8, 2)):
         n_blocks = -(-n_tokens // block_tokens)
-        scores = -np.repeat(1.0 + cases.rng.permutation(n_blocks), block_tokens)[
-            :n_tokens
-        ]  # all below 0, even in blocks
+        ranks = np.roll(1.0 + np.arange(n_blocks), int(n_tokens == 9))  # the short block is the worst, or the best
+        scores = -np.repeat(ranks, block_tokens)[:n_tokens]  # all below 0
         blocks = np.argsort(-scores[::block_tokens])[:top_blocks]
         expected = np.concatenate([blocks, np.full(top_blocks - len(blocks), -1)])
         _expect(student, scores, block_tokens, top_blocks, expected)
@@ -100,8 +99,9 @@ def no_block_and_no_choice_are_refused(student: Any, cases: Any) -> None:
     q, keys = np.eye(2), np.float64(cases.rng.normal(size=(6, 2)))
     student.index_topk(q, keys, 1, 1)  # these are not
     for block_tokens, top_blocks in ((0, 1), (-2, 1), (2, 0), (2, -1)):
-        given = {"block_tokens": block_tokens, "top_blocks": top_blocks}
-        expect_raises(ValueError, lambda g=given: student.index_topk(q, keys, **g), given=given)
+        asked = (block_tokens, top_blocks)
+        given = f"block_tokens, top_blocks = {asked}"
+        expect_raises(ValueError, lambda a=asked: student.index_topk(q, keys, *a), given=given)
     expect_raises(ValueError, lambda: student.index_topk(q[:0], keys, 2, 1), given="no query head")
     for bad in (np.nan, np.inf):
         spoilt = keys.copy()

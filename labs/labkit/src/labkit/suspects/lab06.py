@@ -97,8 +97,10 @@ class Engine:
 
     def decode(self, token: int) -> Float64[np.ndarray, " vocabulary"]:
         """Return the logits after one more token of the request that is running."""
-        (number,) = _as_tokens([token], 1, MAX_TOKENS - len(self._tokens))
+        (number,) = _as_tokens([token], 1, 1)
         self._require_running()
+        if len(self._tokens) >= MAX_TOKENS:
+            raise ValueError(f"token: expected a text of at most {MAX_TOKENS}, got one more")
         return self._compute([number])
 
     def draft(self, tokens: Int[np.ndarray, " n"]) -> None:
