@@ -81,7 +81,7 @@ def missing_blocks_are_minus_one(student: Any, cases: Any) -> None:
     """The last block may be short; where there are fewer blocks than asked for, the rest is -1."""
     for n_tokens, block_tokens, top_blocks in ((5, 2, 3), (9, 4, 6), (1, 8, 2)):
         n_blocks = -(-n_tokens // block_tokens)
-        ranks = np.roll(1.0 + np.arange(n_blocks), int(n_tokens == 9))  # the short block is the worst, or the best
+        ranks = 1.0 + np.arange(n_blocks)[:: -1 if n_tokens == 9 else 1]  # of 9 the short one is best, else worst
         scores = -np.repeat(ranks, block_tokens)[:n_tokens]  # all below 0
         blocks = np.argsort(-scores[::block_tokens])[:top_blocks]
         expected = np.concatenate([blocks, np.full(top_blocks - len(blocks), -1)])
