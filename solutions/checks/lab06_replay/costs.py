@@ -34,6 +34,12 @@ def _request(cases: Any, storage: Storage, most_blocks: int = 40) -> Request:
     return Request(prompt, blocks * storage.block_tokens)
 
 
+def _just_before(storage: Storage, checkpoint: int) -> Request:
+    """Return a request whose hit ends a block before a checkpoint, and whose prompt just reaches it."""
+    end = checkpoint * storage.checkpoint_tokens
+    return Request(end, end - storage.block_tokens)
+
+
 def as_cost(got: Any) -> ReplayCost:
     """Return a cost, if the answer has the parts of one."""
     if not isinstance(got, tuple | list) or len(got) != 3:
@@ -111,6 +117,7 @@ def checkpoints_recompute_from_the_last(student: Any, cases: Any) -> None:
         for request in (
             _request(cases, storage),
             Request(7 * storage.checkpoint_tokens, 3 * storage.checkpoint_tokens),
+            _just_before(storage, 3),
         ):
             _expect_cost(student, geometry, Policy.CHECKPOINTS, request, storage, NOT_LOADED)
 

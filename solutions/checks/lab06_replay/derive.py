@@ -40,17 +40,21 @@ def the_last_positions_are_read(student: Any, cases: Any) -> None:
 @check(
     "window_slots-length",
     points=1,
-    catches="takes the position modulo the window, not modulo the length of the ring",
-    hint="a ring longer than the window has more slots to go round",
+    catches="takes the position modulo the window, counts slots from the start, or reads the whole ring",
+    hint="a ring longer than the window has more slots to go round, and no more that are read",
 )
 def slots_go_round_the_ring(student: Any, cases: Any) -> None:
     """In a ring longer than the window, a position lies in slot position modulo length."""
     for _ in range(N_SHAPES):
         window, length = _window_and_length(cases)
-        position = 5 * length + int(cases.rng.integers(0, length))
-        got = plain_array(student.window_slots(position, 0, window, length))
-        given = {"position": position, "start": 0, "window": window, "length": length, "the newest slots of": got.size}
+        start = length * int(cases.rng.integers(1, 9)) + 1  # slots are not counted from the start
+        position = start + 5 * length + int(cases.rng.integers(0, length))
+        got = np.atleast_1d(plain_array(student.window_slots(position, start, window, length)))
+        given = {"position": position, "start": start, "window": window, "length": length}
+        if got.size > window + 1:  # one too many is another check
+            raise Mismatch(f"{window} slots, as many as in a shorter ring", f"{got.size}", str(given))
         newest = np.arange(position - window + 3, position + 1) % length  # whatever the oldest is
+        given |= {"the newest slots of": got.size}
         expect_values(got[max(0, got.size - newest.size) :], newest, given=given, any_width=True)
 
 

@@ -127,13 +127,32 @@ def measured(cases: Any, kinds: list[LayerKind], window: int, replay_tokens: int
     """Return the statistics of a drawn network and text, and the errors of its replay."""
     hit = int(cases.rng.integers(4 * window, 6 * window))
     network = ToyNetwork(window=window, seed=int(cases.rng.integers(2**31)), kinds=kinds, **options)
-    tokens = cases.rng.integers(0, VOCABULARY, hit)
+    return _replayed(network, cases.rng.integers(0, VOCABULARY, hit), replay_tokens)
+
+
+def measured_along_one_line(cases: Any, layers: int, window: int, gain: float) -> Replayed:
+    """Return the same for a network in which all errors point one way, so that they add up as in the worst case.
+
+    Hidden vectors lie on one line, on its one side for tokens before the replay and on the other for those replayed;
+    each head takes the plain mean of its window, times the gain.
+    """
+    network = ToyNetwork(layers, window, logit_scale=0.0)
+    line = np.zeros(network.embedding.shape[1])
+    line[int(cases.rng.integers(line.size))] = 1
+    network.embedding[:] = np.outer(np.where(np.arange(VOCABULARY) < VOCABULARY // 2, 1, -1), line)
+    network.to_value[:], network.to_output[:] = np.outer(line, line), gain * np.outer(line, line)
+    before, replayed = (side * VOCABULARY // 2 + cases.rng.integers(0, VOCABULARY // 2, window) for side in (0, 1))
+    return _replayed(network, np.concatenate([before, replayed]), window)
+
+
+def _replayed(network: ToyNetwork, tokens: np.ndarray, replay_tokens: int) -> Replayed:
+    hit = len(tokens)
     run = swa_forward(network, tokens)
     cold = cache_of(run, network, hit)
     positions = np.arange(hit - replay_tokens, hit)
-    is_visible = fp4kv.window_mask(positions, positions, window)
+    is_visible = fp4kv.window_mask(positions, positions, network.window)
     hidden, errors = network.embed(tokens[positions]), [np.zeros(replay_tokens)]
-    for layer, kind in enumerate(kinds):
+    for layer, kind in enumerate(network.kinds):
         if kind is LayerKind.GLOBAL:
             hidden = network.attend(layer, hidden, positions, cold[layer])
         else:
