@@ -218,8 +218,8 @@ def diameters(
 
 
 def _softmax(logits: Float64[np.ndarray, "heads m"]) -> Float64[np.ndarray, "heads m"]:
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+    below = logits - logits.max(axis=-1, keepdims=True)
+    return np.asarray(np.exp(below - np.logaddexp.reduce(below, axis=-1, keepdims=True)))
 
 
 def _cut(norm: Norm, start: int) -> Norm:
