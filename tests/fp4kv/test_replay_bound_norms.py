@@ -209,6 +209,24 @@ def test_one_head_of_attention_in_the_hybrid_is_what_its_statistics_say(replayed
     assert errors[1].max() > 0.1
 
 
+def test_gains_of_the_hybrid_are_those_of_what_it_does() -> None:
+    """Vectors of length √width along each channel pass a norm as they are: what comes out of them is its matrix."""
+    network = load_hybrid(index=None)
+    along, at_start = np.sqrt(128) * np.eye(128), np.zeros(128, int)  # at position 0 RoPE turns nothing
+    for layer in range(4):
+        rows = network.rows(layer, along, at_start)
+        reads = network.reads(layer, along, at_start, rows)
+        queries = network.queries(layer, along, at_start).reshape(4, 128, -1)
+        up = network._product(network._normed(layer, "mlp_norm", along), layer, "up")
+        down = network.weights[f"layers.{layer}.down.weight"]
+        stretches = [(np.repeat(rows.keys, 2, axis=0), reads.key_gain), (queries, reads.query_gain)]
+        for matrices, gains in (*stretches, (reads.outputs, reads.value_gain)):
+            found = np.linalg.svd(matrices / np.sqrt(128), compute_uv=False)[:, 0]
+            assert np.allclose(found, gains, rtol=1e-5)  # the norm's epsilon is a millionth of the mean square
+        stretch = np.linalg.svd(up / np.sqrt(128), compute_uv=False)[0] * np.linalg.svd(down, compute_uv=False)[0]
+        assert reads.mlp is not None and np.isclose(reads.mlp.gain, SILU_SLOPE * stretch, rtol=1e-5)
+
+
 def test_a_layer_read_through_an_index_has_no_statistics() -> None:
     network = load_hybrid()
     run = swa_forward(network, records_task(seed=1, tokens=128, records=8).tokens)
