@@ -84,6 +84,8 @@ def made(sequences: int, window_only_weights: Path) -> dict[str, object]:
         "index blocks": INDEX_BLOCKS,
         "sequences of 512 tokens": sequences,
         "text": "Timon of Athens, not in the training text",
+        "outlier ratio": "1: as trained; 16: one RoPE pair of every key head enlarged, by the power of two that brings "
+        "it nearest to 16 times the median channel, and its queries divided by it: the same function",
         "interval": "mean over sequences; half is half the width of its 95 % interval by Student's t",
     }
 

@@ -30,7 +30,7 @@ def index_overlap(size: tuple[int, int], seeds: range, outliers: int = 1) -> lis
                     found[kind].append(compared(task, queries, rows, positions, CoarseIndex(kind, blocks)))
             table += [
                 {
-                    "one pair of key channels times": outliers,
+                    "outlier ratio": outliers,
                     "layer": layer,
                     "blocks": blocks,
                     "format": kind.value,
@@ -75,7 +75,7 @@ def index_quality(size: tuple[int, int], seeds: range, outliers: int = 1) -> lis
     for kind in IndexFormat:
         for blocks in BLOCK_COUNTS:
             network = with_outliers(load_hybrid(kind, blocks), outliers)
-            row = {"one pair of key channels times": outliers, "format": kind.value, "blocks": blocks}
+            row = {"outlier ratio": outliers, "format": kind.value, "blocks": blocks}
             table.append({**row, **qualities(network, tasks, dense)})
     return table
 

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ E2M1, FP8 = "E2M1, E4M3 per 16", "FP8, UE8M0 per 32"
 BY_NAME = {scheme.name: scheme.round_trip for scheme in SCHEMES}
 WINDOWS = tuple(layer for layer, kind in enumerate(HYBRID_KINDS) if kind is LayerKind.WINDOW)
 GLOBALS = tuple(layer for layer, kind in enumerate(HYBRID_KINDS) if kind is LayerKind.GLOBAL)
-OUTLIER_PAIR = 14
+OUTLIER_PAIR, SAMPLE_SEED = 14, 1000
 SMALLEST_KL = 1e-12  # a sum this small is rounding
 Record = dict[str, Any]
 Plan = dict[int, str]  # layer: format of its rows
@@ -29,19 +30,34 @@ def round_trip(name: str, x: np.ndarray) -> np.ndarray:
     return BY_NAME[name](x.astype(np.float32)).astype(np.float64)
 
 
-def with_outliers(network: HybridNetwork, factor: int) -> HybridNetwork:
-    """Return the same function with one RoPE pair of each key head, in every layer, so many times as large.
+def with_outliers(network: HybridNetwork, ratio: int) -> HybridNetwork:
+    """Return the same function with one RoPE pair of each key head, in every layer, near `ratio` times the median.
 
-    Its queries are divided by the factor, a power of two, so that no logit changes by a bit.
+    What a key gains its queries lose, by a power of two, so that no logit changes by a bit. A ratio of 1 is the network
+    as it was trained.
     """
-    weights, half = dict(network.weights), network.config["head_width"] // 2
-    for layer in range(len(network.kinds)):
-        for name, by in (("key", factor), ("query", 1 / factor)):
+    if ratio == 1:
+        return network
+    weights, config = dict(network.weights), network.config
+    group, half = config["query_heads"] // config["kv_heads"], config["head_width"] // 2
+    for layer, factors in enumerate(outlier_factors(ratio)):
+        for name, by in (("key", factors), ("query", 1 / np.repeat(factors, group))):
             matrix = weights[f"layers.{layer}.{name}.weight"].copy()
             by_channel = matrix.reshape(-1, 2, half, matrix.shape[1])
-            by_channel[:, :, OUTLIER_PAIR] *= by
+            by_channel[:, :, OUTLIER_PAIR] *= by[:, None, None]
             weights[f"layers.{layer}.{name}.weight"] = matrix
     return replace(network, weights=weights)
+
+
+@cache
+def outlier_factors(ratio: int) -> np.ndarray:
+    """Return, by layer and key head, the power of two that brings the pair nearest to `ratio` times the median."""
+    factors = []
+    for rows in swa_forward(load_hybrid(index=None), records_task(SAMPLE_SEED, 512, 48).tokens).rows:
+        size = np.sqrt((rows.keys**2).mean(axis=1))
+        pair = size[:, [OUTLIER_PAIR, OUTLIER_PAIR + size.shape[1] // 2]].max(axis=1)
+        factors.append(2.0 ** np.round(np.log2(ratio * np.median(size, axis=1) / pair)))
+    return np.array(factors)
 
 
 def stored(plan: Plan, parts: str = "keys and values") -> Store:
@@ -91,7 +107,7 @@ def placement(index: IndexFormat | None, size: tuple[int, int], seeds: range, ou
         "tokens": size[0],
         "records": size[1],
         "sequences": len(seeds),
-        "one pair of key channels times": outliers,
+        "outlier ratio": outliers,
         "placements": tables,
         "E2M1 in window less in global": summary(differences),
     }
@@ -109,7 +125,7 @@ def row_errors(size: tuple[int, int], seeds: range, outliers: int = 1) -> list[R
                 for run in runs
             ]
             row = {
-                "one pair of key channels times": outliers,
+                "outlier ratio": outliers,
                 "format": name,
                 "layer": layer,
                 "kind": kind.name.lower(),
