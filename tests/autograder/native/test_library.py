@@ -6,6 +6,7 @@ import subprocess
 import pytest
 from labkit.cuda import build
 
+from autograder.inside import native
 from autograder.native.library import admit_library
 from autograder.native.names import is_of_the_runtime
 from autograder.native.tokens import Refused
@@ -73,3 +74,49 @@ def test_every_function_that_the_runner_offers_is_known(project):
     declared = set(re.findall(r"\b(labkit_\w+)\(", (folder / "device/runtime.h").read_text()))
     assert len(declared) > 10
     assert not {name for name in declared if not is_of_the_runtime(name)}
+
+
+CALLS = {
+    "    10b5:\tcall   *%r12": "",
+    "    10b5:\tcall   *0x2fe2(%rip)        # 3fe0 <f>": "",
+    "    10c9:\tcall   1020 <__tsan_write4@plt>": "__tsan_write4@plt",
+    "    10c9:\tcall   1010 <float f<P>(P)>": "float f<P>(P)",
+    " 7d0:\tblr\tx1": "",
+    " 7d4:\tbl\t6b0 <labkit_barrier@plt>": "labkit_barrier@plt",
+}
+
+
+@pytest.mark.parametrize(("line", "target"), CALLS.items())
+def test_calls_are_read_off_a_listing(line, target):
+    found = native.CALL.search(line)
+    assert found is not None
+    assert (found["target"] or "") == target
+
+
+@pytest.mark.parametrize("line", ["  10ba:\tjmp    1100 <k+0x20>", " 7d8:\tb\t7d0 <k+0x10>", "0000000000001050 <k>:"])
+def test_jumps_are_no_calls(line):
+    assert native.CALL.search(line) is None
+
+
+MAY_TAKE_STRUCTURES = {
+    "expf@plt": False,
+    "labkit_to_int(float)": False,
+    "float labkit_least<float>(P)": False,
+    "atomicAdd_unchecked(float*, float)": False,
+    "sum(int)": False,
+    "sum(unsigned long long, float const*, P&)": False,
+    "f(int) [clone .constprop.0]": False,
+    "f()": False,
+    "f(P)": True,
+    "f(int, P, int)": True,
+    "float f<P>(P)": True,
+    "f(A<int, B>)": True,
+    "f(P) [clone .constprop.0]": True,
+    "twice": True,
+    "": True,
+}
+
+
+@pytest.mark.parametrize(("function", "takes"), MAY_TAKE_STRUCTURES.items())
+def test_functions_that_may_take_structures_are_told_by_their_names(function, takes):
+    assert native._takes_structures(function) == takes
