@@ -1,6 +1,7 @@
 """The hybrid in NumPy: the network that was trained, and what replay needs of it."""
 
 import importlib.util
+import json
 from importlib.resources import as_file, files
 
 import numpy as np
@@ -62,6 +63,13 @@ def test_weights_are_small_and_say_how_they_were_made():
     ends, norms, shifts = 2 * 832 * 128, 9 * 128, 2 * 2
     layers = 4 * (2 * 128 * 128 + 2 * 128 * 64 + 2 * 128 * 256)
     assert sum(array.size for array in weights.values()) == ends + layers + norms + shifts
+
+
+def test_recorded_figures_are_of_these_weights(project):
+    recorded = json.loads((project / "book" / "recorded" / "hybrid.json").read_text(encoding="utf-8"))
+    header, _ = read_weights()
+    assert recorded["made"]["weights"] == {name: header[name] for name in recorded["made"]["weights"]}
+    assert recorded["made"]["index blocks"] == INDEX_BLOCKS
 
 
 @pytest.mark.parametrize(("kind", "tolerance"), [(torch.float64, FLOAT64_ROUNDING), (torch.float32, FLOAT32_ROUNDING)])
