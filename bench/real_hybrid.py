@@ -9,9 +9,9 @@ from torch import Tensor
 
 WINDOW: Final = 64
 SINKS: Final = 4
-"""First tokens that every window layer sees besides its window: without them most heads lose where they rest."""
+"""First tokens that every window layer sees besides its window: heads with nothing to say attend the first token."""
 GLOBAL_LAYERS: Final = frozenset({5, 8, 14, 15, 17, 18, 19, 23})
-"""The set of `TRIED_LAYERS` after which lists that are not measured were recalled best (`real_replay.py --tried`)."""
+"""Of `TRIED_LAYERS` the set that recalled lists that are not measured best (`real_replay.py --parts tried`)."""
 TRIED_LAYERS: Final = (
     GLOBAL_LAYERS,  # those on which a window of 32, alone, cost one list most
     frozenset({5, 6, 8, 9, 16, 17, 18, 21}),  # the same with a window of 64

@@ -1,6 +1,6 @@
 """Measure bounded replay on a real decoder, and write `book/recorded/real_replay.json`, which the chapter reads.
 
-    OMP_NUM_THREADS=1 python bench/real_replay.py [--passages 8] [--prompts 24] [--parts recall] [--tried] [--out FILE]
+    OMP_NUM_THREADS=1 python bench/real_replay.py [--passages 8] [--prompts 24] [--parts recall …] [--out FILE]
 
 SmolLM2-135M-Instruct with a window on most layers: its perplexity and retrieval beside the original's, then what n
 replayed tokens leave wrong. Needs labkit's extra `models` and, the first time, a package index; without them it says
@@ -25,7 +25,7 @@ from real_prompts import PLAY, passages
 from real_recall import TRIAL_SEEDS, recall, tried
 from real_text import AFTER, continuation, hit_of, perplexity, rounding
 
-PARTS = ("perplexity", "continuation", "recall", "checks")
+PARTS = ("tried", "perplexity", "continuation", "recall", "checks")
 RECORDED = Path(__file__).resolve().parents[1] / "book" / "recorded" / "real_replay.json"
 
 
@@ -36,7 +36,6 @@ def main() -> None:
     arguments.add_argument("--prompts", type=int, default=24)
     arguments.add_argument("--out", type=Path, default=RECORDED)
     arguments.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS, help="measure these alone")
-    arguments.add_argument("--tried", action="store_true", help="print what each set of global layers recalls")
     options = arguments.parse_args()
     torch.set_num_threads(1)
     try:
@@ -45,9 +44,6 @@ def main() -> None:
         print(f"Nothing measured: {error}")
         return
     decoder = Decoder.of(pretrained.model)
-    if options.tried:
-        print(json.dumps(tried(decoder, pretrained.tokenizer)))
-        return
     recorded = {"made": made(pretrained, options), "hybrid": hybrid(decoder)}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     measures = parts(pretrained, decoder, options)
@@ -60,12 +56,11 @@ def main() -> None:
     print(f"{options.out}: {options.out.stat().st_size:,} bytes")
 
 
-def parts(
-    pretrained: Pretrained, decoder: Decoder, options: argparse.Namespace
-) -> dict[str, Callable[[], dict[str, Any]]]:
+def parts(pretrained: Pretrained, decoder: Decoder, options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
     """Return what is measured, by the name under which it is recorded."""
     text = passages(pretrained.tokenizer, options.passages, hit_of(decoder) + AFTER + 1)
     return {
+        "tried": lambda: tried(decoder, pretrained.tokenizer),
         "perplexity": lambda: perplexity(decoder, text),
         "continuation": lambda: continuation(decoder, text),
         "recall": lambda: recall(decoder, pretrained.tokenizer, range(options.prompts)),

@@ -1,6 +1,7 @@
 """Replay on a decoder with window and global layers: the staircase, the exact length, and what is left untouched."""
 
 import importlib
+import json
 from types import ModuleType
 
 import pytest
@@ -89,3 +90,17 @@ def test_replay_reads_no_row_between_the_first_ones_and_its_start(bench, cold):
 @pytest.mark.parametrize("hit", [1, 2, 4, 5])
 def test_hit_within_the_window_is_rebuilt_whole(bench, cold, hit):
     assert max(row_errors(bench, cold, LAYOUT.window, hit).values()) <= ROUNDING
+
+
+def test_recorded_figures_are_of_this_hybrid(bench, project):
+    recorded = json.loads((project / "book/recorded/real_replay.json").read_text())
+    hybrid = recorded["hybrid"]
+    assert hybrid["global layers"] == sorted(bench.GLOBAL_LAYERS)
+    assert (hybrid["window"], hybrid["first tokens always visible"]) == (bench.WINDOW, bench.SINKS)
+    assert hybrid["exact replay, tokens"] == (hybrid["layers"] - len(bench.GLOBAL_LAYERS)) * (bench.WINDOW - 1)
+    assert recorded["continuation"]["replays"][-1]["replayed"] == hybrid["exact replay, tokens"]
+    assert sum(place["answers"] for place in recorded["recall"]["runs"]["original"].values()) >= 300
+    assert (
+        max(recorded["checks"]["exact replay in float64"][part] for part in ("key rows, worst layer", "logits"))
+        < ROUNDING
+    )
