@@ -110,7 +110,7 @@ def _draw_for(cases: Any, wanted: Policy, must_be_exact: bool, n_requests: int =
 @check(
     "choose_policy-fastest",
     points=1,
-    catches="counts computing or the disk alone, or looks at one request",
+    catches="counts computing or the disk alone, or looks at one request, the slowest for instance",
     hint="the sum of replay_cost(…).seconds(machine) over all requests, for each policy",
     uses=("replay_cost",),
 )
@@ -120,6 +120,7 @@ def the_fastest_policy_in_all_is_chosen(student: Any, cases: Any) -> None:
         for _ in range(2):
             _expect_choice(student, _draw_for(cases, wanted, must_be_exact=False), must_be_exact=False)
     _expect_choice(student, _mixed(cases), must_be_exact=False)
+    _expect_choice(student, _uneven(cases), must_be_exact=False)
     _expect_choice(student, _draw_for_field(cases, "tokens_recomputed"), must_be_exact=False)
     _expect_choice(student, _draw_for_field(cases, "ssd"), must_be_exact=False)
 
@@ -131,6 +132,17 @@ def _mixed(cases: Any) -> Service:
         seconds = service.seconds(fp4kv.replay_cost)
         ends = {_fastest(service.alone(number).seconds(fp4kv.replay_cost), False) for number in (0, -1)}
         if _is_clear(seconds, False) and _fastest(seconds, False) not in ends:
+            return service
+
+
+def _uneven(cases: Any) -> Service:
+    """Return a service whose slowest requests would choose another policy than all of them together."""
+    while True:
+        service = Service(cases, 8)
+        each = [service.alone(number).seconds(fp4kv.replay_cost) for number in range(8)]
+        slowest = {policy: max(seconds[policy] for seconds in each) for policy in Policy}
+        seconds = service.seconds(fp4kv.replay_cost)
+        if _is_clear(seconds, False) and _fastest(slowest, False) is not _fastest(seconds, False):
             return service
 
 
@@ -164,9 +176,9 @@ def _draw_for_field(cases: Any, field: str) -> Service:
 def what_must_be_exact_is_not_bounded(student: Any, cases: Any) -> None:
     """With must_be_exact bounded replay is never chosen; without it, it may be."""
     for wanted in (Policy.EXACT_REPLAY, Policy.CHECKPOINTS):
-        service = _draw_for(cases, wanted, must_be_exact=True)
+        service = _draw_for(cases, wanted, must_be_exact=True, n_requests=1)  # sums are another check
         while _fastest(service.seconds(fp4kv.replay_cost), False) is not Policy.BOUNDED_REPLAY:
-            service = _draw_for(cases, wanted, must_be_exact=True)
+            service = _draw_for(cases, wanted, must_be_exact=True, n_requests=1)
         _expect_choice(student, service, must_be_exact=True)
 
 
