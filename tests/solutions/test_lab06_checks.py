@@ -194,7 +194,7 @@ def test_a_line_is_judged_by_the_line_before():
     assert not {"replay_error_bound-values", "replay_error_bound-norms", "replay_error_bound-weights"} & lost
 
 
-@pytest.mark.parametrize(("spare", "lost"), [(0, set()), (1, {"fewest"}), (-1, {"survives"})])
+@pytest.mark.parametrize(("spare", "lost"), [(0, set()), (1, {"fewest"}), (-1, {"survives", "fewest"})])
 def test_a_longer_ring_survives_and_a_shorter_one_does_not(spare, lost):
     def length(window, drafts, is_written_first):
         return fp4kv.ring_length(window, drafts, is_written_first) + spare
