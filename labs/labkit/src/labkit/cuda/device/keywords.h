@@ -19,7 +19,7 @@
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
 // Static shared variables stand in sections by which they are told from other variables, one for each declaration: the
-// linker leaves a gap between them. (GCC forgets the section of a variable in a template; those are told by their names.)
+// linker leaves a gap between them. (GCC forgets the section of a variable in a template; those are told by names.)
 #define LABKIT_TEXT(text) #text
 #define LABKIT_SECTION(number) __attribute__((section("labkit_shared." LABKIT_TEXT(number))))
 #define __shared__ static LABKIT_SECTION(__COUNTER__)

@@ -70,7 +70,8 @@ static void see_to_alarms(uint32_t code) {
 static void take(Region& region, const Access& access) {
     if (!region.read_only) region.shadow.touch(region, access);
     if (region.space != Space::variables || access.is_write)
-        count_access(access.address, access.code | kind_of(access.size, access.is_write, access.is_atomic) | region.kind);
+        count_access(access.address,
+                     access.code | kind_of(access.size, access.is_write, access.is_atomic) | region.kind);
 }
 
 static void check(const Access& access, bool must_align = true) {
@@ -88,15 +89,25 @@ static void __attribute__((noinline)) check_with_care(uintptr_t address, int siz
     check({address, size, is_write, false, code});
 }
 
+// The region of an aligned access that no end of an array or variable is near.
+static inline __attribute__((always_inline)) Region* region_quickly(uintptr_t address) {
+    if (address - LABKIT_ARENA < arena.size) {
+        Region* region = arena.owner[(address - LABKIT_ARENA) >> slot_shift];
+        return address - region->low < region->whole_bytes ? region : nullptr;
+    }
+    uintptr_t place = address - shared_granules.base;
+    bool is_shared = place < shared_granules.bytes && shared_granules.is_whole[place / max_access_bytes];
+    return is_shared ? static_shared : nullptr;
+}
+
 // The same for the accesses that most kernels make most: to an array, at its place, and with nothing to be said.
 template <int size, bool is_write>
 static inline __attribute__((always_inline)) bool is_checked_quickly(uintptr_t address, uint32_t code) {
-    if (address - LABKIT_ARENA >= arena.size) return false;
-    Region& region = *arena.owner[(address - LABKIT_ARENA) >> slot_shift];
-    bool is_plain = address - region.low < region.whole_bytes && !(address & (size - 1));
-    if (!is_plain || alarms.any() || current->n_logged == log_length) return false;
-    if (region.read_only ? is_write : !region.shadow.touch_quickly<size, is_write>(address, code)) return false;
-    count_access(address, code | kind_of(size, is_write, false) | region.kind);
+    if ((address & (size - 1)) || alarms.any() || current->n_logged == log_length) return false;
+    Region* region = region_quickly(address);
+    if (!region) return false;
+    if (region->read_only ? is_write : !region->shadow.touch_quickly<size, is_write>(address, code)) return false;
+    count_access(address, code | kind_of(size, is_write, false) | region->kind);
     return true;
 }
 
@@ -141,8 +152,8 @@ extern "C" void labkit_yield() { yield_to_others(); }
 // The compiler puts these calls in front of each access, for a race detector that we stand in for.
 #define HERE code_offset(__builtin_return_address(0))
 #define ACCESS_CALLS(size)                                                                                           \
-    extern "C" void __tsan_read##size(void* p) { check<size, false>((uintptr_t)p, HERE); }                              \
-    extern "C" void __tsan_write##size(void* p) { check<size, true>((uintptr_t)p, HERE); }                              \
+    extern "C" void __tsan_read##size(void* p) { check<size, false>((uintptr_t)p, HERE); }                           \
+    extern "C" void __tsan_write##size(void* p) { check<size, true>((uintptr_t)p, HERE); }                           \
     extern "C" void __tsan_unaligned_read##size(void* p) { check({(uintptr_t)p, size, false, false, HERE}, false); } \
     extern "C" void __tsan_unaligned_write##size(void* p) { check({(uintptr_t)p, size, true, false, HERE}, false); } \
     extern "C" void __tsan_volatile_read##size(void* p) { check_volatile((uintptr_t)p, size, false, HERE); }         \

@@ -2,8 +2,8 @@
 //
 // Time is counted in *moments*, numbered through the whole launch; each barrier, __syncwarp and fence begins a new one.
 // The moments between two barriers of a block are a *phase*, which is named by its first. Of two accesses by different
-// threads of a block, the earlier one is ordered before the later if a barrier lies between them (its phase is over), if
-// both threads met at a __syncwarp since, or if the first thread executed __threadfence() and then an atomic at a
+// threads of a block, the earlier one is ordered before the later if a barrier lies between them (its phase is over),
+// if both threads met at a __syncwarp since, or if the first thread executed __threadfence() and then an atomic at a
 // place where the second, or one it met at a barrier, executed an atomic later. Between blocks there is only the last
 // way.
 //

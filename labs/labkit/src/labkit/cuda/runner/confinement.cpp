@@ -33,7 +33,9 @@ public:
         load(offsetof(seccomp_data, args) + 8 * number);  // the lower half: both machines are little-endian
     }
     void decide(uint32_t verdict) { add(BPF_RET | BPF_K, verdict); }
-    void decide_if(uint16_t comparison, uint32_t value, uint32_t verdict) { branch(comparison, value, 0, 1).decide(verdict); }
+    void decide_if(uint16_t comparison, uint32_t value, uint32_t verdict) {
+        branch(comparison, value, 0, 1).decide(verdict);
+    }
     void decide_unless(uint16_t comparison, uint32_t value, uint32_t verdict) {
         branch(comparison, value, 1, 0).decide(verdict);
     }

@@ -13,6 +13,7 @@ std::vector<Region> regions;
 Region* static_shared = nullptr;
 Region* dynamic_shared = nullptr;
 Region* variables = nullptr;
+Granules shared_granules;
 static std::vector<Variable> known_variables;  // in the order in which they lie
 
 static const size_t page = 4096, slot = (size_t)1 << slot_shift, guard = LABKIT_GUARD_BYTES;
@@ -68,6 +69,18 @@ static Region* find_variables(bool shared) {
     return &region;
 }
 
+static void find_granules() {
+    const uintptr_t granule = max_access_bytes;
+    shared_granules.base = static_shared->low & ~(granule - 1);
+    shared_granules.bytes = round_up(static_shared->high - shared_granules.base, granule);
+    shared_granules.is_whole.assign(shared_granules.bytes / granule, 0);
+    for (const Variable& variable : known_variables) {
+        if (!variable.is_shared) continue;
+        uintptr_t low = launch.module_low + variable.offset - shared_granules.base, high = low + variable.bytes;
+        for (uintptr_t i = round_up(low, granule) / granule; i < high / granule; ++i) shared_granules.is_whole[i] = 1;
+    }
+}
+
 static void lay_out_arena(int file, const std::vector<GlobalMemory>& stretches, size_t dynamic_bytes) {
     size_t total = room_for(dynamic_bytes) + guard;
     for (const GlobalMemory& memory : stretches) total += room_for(memory.bytes);
@@ -95,6 +108,7 @@ void lay_out_memory(int file, const std::vector<GlobalMemory>& stretches, std::v
     lay_out_arena(file, stretches, dynamic_bytes);
     static_shared = find_variables(true);
     variables = find_variables(false);
+    find_granules();
     for (Region& region : regions) {
         region.kind = region.is_shared() ? shared_bit : 0;
         region.whole_bytes = (region.high - region.low) / max_access_bytes * max_access_bytes;

@@ -54,6 +54,13 @@ void lay_out_memory(int file, const std::vector<GlobalMemory>& stretches, std::v
 // Where a stretch of the file came to lie.
 uintptr_t address_of_stretch(size_t number);
 
+// The static shared memory in granules as large as the widest access: does the whole of one lie in one variable?
+struct Granules {
+    uintptr_t base = 0, bytes = 0;
+    std::vector<uint8_t> is_whole;
+};
+extern Granules shared_granules;
+
 // The static shared variables, or the other ones, if all of an access lies in a single variable; else none.
 Region* region_in_module(uintptr_t address, size_t size);
 

@@ -17,9 +17,9 @@ struct Access {
 
 struct Region;
 
-// The last write and a read since; of further reads in its phase, the last stands apart. Two are enough: with readers of
-// one phase in them, a write races with at least one that is not its own thread. Reads from before the write count for
-// nothing.
+// The last write and a read since; of further reads in its phase, the last stands apart. Two are enough: with readers
+// of one phase in them, a write races with at least one that is not its own thread. Reads from before the write count
+// for nothing.
 struct Cell {
     Record write, read;
 };
