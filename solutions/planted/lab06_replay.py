@@ -2,7 +2,6 @@
 # A wrong one is a mistake that a person makes, said in its first line; `loses` lists the checks that it loses while
 # all other tasks are solved. A right one is written differently from the reference and loses none.
 
-
 # %% wrong="window_slots" name="one_more" loses="window_slots-last"
 # Reads W tokens and the own one.
 def window_slots(position, start, window, length):
