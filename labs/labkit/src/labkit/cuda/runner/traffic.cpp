@@ -45,9 +45,16 @@ struct WarpAccess {
     bool is_shared() const { return kind & shared_bit; }
     // Does each lane access what follows on the lane before it?
     bool is_run() const {
+        if (n_lanes > 1 && addresses[1] - addresses[0] != (uint64_t)size()) return false;
+        int shift = kind >> code_bits & 7;
         uint64_t differences = 0;
-        for (int i = 0; i < n_lanes; ++i) differences |= addresses[i] - addresses[0] - (uint64_t)(i * size());
+        for (int i = 0; i < n_lanes; ++i) differences |= addresses[i] - addresses[0] - ((uint64_t)i << shift);
         return differences == 0;
+    }
+    bool is_one_word() const {
+        uint64_t differences = 0;
+        for (int i = 0; i < n_lanes; ++i) differences |= addresses[i] ^ addresses[0];
+        return differences >> 2 == 0;
     }
 };
 
@@ -95,15 +102,12 @@ int count_rounds(const WarpAccess& access, int first, int last) {
     return rounds;
 }
 
-// Do the lanes want one word each, all from different banks, or all the same word?
+// Lanes that want one word each: all the same one, or all from different banks?
 bool is_one_round(const WarpAccess& access) {
+    if (access.is_one_word()) return true;
     uint32_t banks = 0;
-    uint64_t differences = 0;
-    for (int i = 0; i < access.n_lanes; ++i) {
-        banks |= 1u << (access.addresses[i] >> 2) % n_banks;
-        differences |= (access.addresses[i] ^ access.addresses[0]) >> 2;
-    }
-    return differences == 0 || __builtin_popcount(banks) == access.n_lanes;
+    for (int i = 0; i < access.n_lanes; ++i) banks |= 1u << (access.addresses[i] >> 2) % n_banks;
+    return __builtin_popcount(banks) == access.n_lanes;
 }
 
 // A warp that moves more than 128 bytes is served in equal parts of so many lanes that each moves 128.
