@@ -73,7 +73,7 @@ def made() -> str:
 
 
 def _small(value: float) -> str:
-    return "< 0.00001" if value < 1e-5 else f"{value:.4f}" if value < 0.01 else f"{value:.2f}"
+    return "<\u00a00.00001" if value < 1e-5 else f"{value:.4f}" if value < 0.01 else f"{value:.2f}"
 
 
 def _interval(value: dict[str, float]) -> str:
