@@ -92,7 +92,7 @@ def _continued(decoder: Decoder, passage: Tensor, hit: int, state: State) -> Ten
 
 
 def _compared(got: Tensor, expected: Tensor, tokens: Tensor, cold_surprise: float) -> dict[str, Any]:
-    p, q = expected.log_softmax(-1), got.log_softmax(-1)  # in float32: below 1e-7 a divergence is rounding
+    p, q = expected.double().log_softmax(-1), got.double().log_softmax(-1)
     kl = (p.exp() * (p - q)).sum(-1)
     same = (got.argmax(-1) == expected.argmax(-1)).double()
     off = torch.linalg.norm(got - expected, dim=-1) / torch.linalg.norm(expected, dim=-1)
