@@ -298,16 +298,6 @@ def exact_rows(layers, window, hit, replay_tokens):
     return np.arange(start, hit)[None] >= start + step * np.arange(layers)[::-1, None]
 
 
-# %% wrong="exact_rows" name="last_rows_only" loses="exact_rows-staircase exact_rows-cold"
-# Draws the last W - 1 columns, the rows that are kept.
-def exact_rows(layers, window, hit, replay_tokens):
-    if layers < 1 or window < 1 or hit < 0 or replay_tokens < 0:
-        raise ValueError("layers, window, hit or replay_tokens: expected at least 1, 1, 0 and 0")
-    start = max(0, hit - replay_tokens)
-    step = window - 1 if start > 0 else 0
-    return np.arange(max(start, hit - window + 1), hit)[None] >= start + step * np.arange(layers)[:, None]
-
-
 # %% wrong="exact_rows" name="refuses_nothing" loses="exact_rows-refuses"
 # Draws whatever it is given.
 def exact_rows(layers, window, hit, replay_tokens):
