@@ -969,6 +969,7 @@ expect_values(chosen is Policy.FULL_CACHE, True, given=f"nothing hit and nothing
 # You have no second engine to compare with, so ask the same one twice: what must make no difference?
 # A request that was there before must not, nor drafts that were rejected, nor a token that is too old to be seen.
 # Mind the order: an engine with one fault may behave oddly in the experiment for another.
+# And ask soon after the hit: some tokens later the windows have forgotten what a replay got wrong.
 # Layer 0 is a window layer in every engine.
 #
 # By hand: `prefill(text)`, then `decode(7)`; `prefill(text)` again, two drafts, then `decode(7)`.

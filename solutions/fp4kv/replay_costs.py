@@ -11,13 +11,14 @@ def replay_cost(geometry: CacheGeometry, policy: Policy, request: Request, stora
     The global rows of the hit are loaded under every policy. With FULL_CACHE the window is stored at each block
     boundary after the hit up to the end of the prompt, and loaded for the hit. With CHECKPOINTS it is stored at each
     such multiple of `checkpoint_tokens`, and the tokens since the last one before the hit, or at it, are computed again
-    from the window loaded there, unless exact replay is shorter or there is none: then nothing is loaded for it. Replay
-    computes W or L(W - 1) tokens again, but never more than the hit, and stores and loads no window.
+    from the window loaded there. Where there is none, or exact replay takes no more tokens, it is exact replay, and no
+    window is loaded. Replay computes W or L(W - 1) tokens again, but never more than the hit, and stores and loads no
+    window.
 
     Raises
     ------
     ValueError
-        If the hit is longer than the prompt, or not a multiple of the block.
+        If the hit is below 0, longer than the prompt, or not a multiple of the block.
 
     Example
     -------
