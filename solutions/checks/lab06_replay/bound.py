@@ -8,7 +8,7 @@ from typing import Any
 import fp4kv
 import numpy as np
 from labkit.expect import Mismatch, expect_dtype_and_shape, show_number
-from labkit.replay import LayerKind, ReplayStatistics
+from labkit.replay import LayerKind, LayerStatistics, ReplayStatistics
 from labkit.replay.statistics import Mlp, Norm
 
 from autograder.checks import Registry
@@ -21,7 +21,9 @@ from .statistics import (
     Replayed,
     drawn,
     even_layer,
+    expect_idle_heads_idle,
     expect_line,
+    expect_lines_of_shorter_stacks,
     measured,
     measured_along_one_line,
     quiet_layer,
@@ -43,7 +45,8 @@ WIDE = 1e4
 
 LEAST_CAPPED = 0.89
 """Where nine tenths of the mass are missing, the output moves by nine tenths of the distance, here the diameter, even
-if no weight changes; how much more than that is possible depends on where the values lie."""
+if no weight changes; how much more than that is possible depends on where the values lie. Where half is missing, a
+fifth of the diameter d away, and the rest of the weight moves to a value d from both, it moves by √(1 - ¼·0.2²) d."""
 
 N_NETWORKS = 24
 
@@ -74,6 +77,8 @@ def the_first_layer_is_exact(student: Any, cases: Any) -> None:
         found = expect_line(got, statistics, fp4kv.replay_error_bound, LEAST, TIGHT, "a single layer")
         if np.any(found[0] != 0):
             raise Mismatch("0 at the input of the first layer", show_number(found[0].max()), "a single layer")
+    layers = tuple(truncating_layer(cases, 5, 3, heads=2) for _ in range(3))
+    expect_lines_of_shorter_stacks(student.replay_error_bound, ReplayStatistics(3, layers), "three layers")
 
 
 @check(
@@ -91,6 +96,10 @@ def rebuilt_values_bring_their_errors(student: Any, cases: Any) -> None:
         rebuilding = quiet_layer(n_tokens, value_gain=drawn(cases, (1,)), value_diameter=alike)
         layers = [truncating_layer(cases, n_tokens, window), rebuilding]
         _expect(student, window, layers, f"n = {n_tokens}, W = {window}")
+    live, idle = (
+        quiet_layer(4, value_diameter=np.zeros((1, 4)), value_gain=np.full(1, gain)) for gain in (drawn(cases, ()), 0)
+    )
+    expect_idle_heads_idle(student.replay_error_bound, even_layer(cases, 4), live, (idle,), "a head with value_gain")
 
 
 @check(
@@ -122,6 +131,15 @@ def weights_move_by_the_softmax_step(student: Any, cases: Any) -> None:
                     **changed,
                 )
                 _expect(student, window, [first, layer], f"errors of {name}, D = {head_width}", least)
+    live, gentle, wild = (_moving_head(cases, n_tokens, size) for size in (0.3, 0.1, 10))
+    idle = tuple(head._replace(value_diameter=np.zeros((1, n_tokens))) for head in (gentle, wild))
+    expect_idle_heads_idle(student.replay_error_bound, first, live, idle, "a head whose weights move")
+
+
+def _moving_head(cases: Any, n_tokens: int, size: float) -> LayerStatistics:
+    gain, by_token = (size * drawn(cases, shape) for shape in ((1,), (1, n_tokens)))
+    weights = {"query_gain": gain, "key_gain": gain, "query_norm": by_token, "key_diameter": by_token}
+    return quiet_layer(n_tokens, value_diameter=np.full((1, n_tokens), WIDE), **weights)
 
 
 @check(
@@ -132,14 +150,16 @@ def weights_move_by_the_softmax_step(student: Any, cases: Any) -> None:
 )
 def no_head_leaves_its_convex_hull(student: Any, cases: Any) -> None:
     """Where almost all mass is missing and weights are free, a head moves its output by the diameter, and no more."""
-    for n_tokens, window in ((6, 8), (5, 3)):
-        distance = drawn(cases, (1, n_tokens))
+    for n_tokens, window, mass, share in ((6, 8, 0.9, 1.0), (5, 3, 0.9, 1.0), (6, 8, 0.5, 0.2)):
+        diameter = drawn(cases, (1, n_tokens))
         layer = quiet_layer(
             n_tokens,
-            truncated_mass=np.full((1, n_tokens), 0.9),
-            mean_distance=distance,
-            value_diameter=distance,
+            truncated_mass=np.full((1, n_tokens), mass),
+            mean_distance=share * diameter,
+            value_diameter=diameter,
             query_gain=1e4 * drawn(cases, (1,)),
+            key_gain=1e4 * drawn(cases, (1,)),  # whoever forgets the errors of queries, or of keys, loses nothing here
+            query_norm=drawn(cases, (1, n_tokens)),
             key_diameter=drawn(cases, (1, n_tokens)),
         )
         _expect(student, window, [even_layer(cases, n_tokens), layer], f"large ε, W = {window}", LEAST_CAPPED)

@@ -5,12 +5,14 @@ Rows are right if they are those of the window, or those of the student's own `w
 
 from typing import Any
 
+import numpy as np
 from labkit.expect import Mismatch, expect_raises, expect_values
 from labkit.replay import Rows
 
 from autograder.checks import Registry
 
 from .networks import Text, as_cache, draw_text, expect_rows, own_mask
+from .untouched import expect_untouched
 
 checks = Registry()
 check = checks.check
@@ -115,9 +117,10 @@ def a_window_layer_has_the_rows_that_the_next_token_reads(student: Any, cases: A
 )
 def global_rows_stay_as_they_are(student: Any, cases: Any) -> None:
     """A global layer's rows are returned as they were given, and none is computed."""
-    for stack in ("WGW", "GWWG"):
+    hit = int(cases.rng.integers(20, 40))
+    for stack in ("WGW", "GWWG", "WGW"):
         window = int(cases.rng.integers(3, 7))
-        text = Text(cases, stack, window, int(cases.rng.integers(20, 40)))
+        text = Text(cases, stack, window, hit)
         network = text.network(window)
         got, arguments = student.bounded_replay.and_arguments(
             text.lend(network), text.tokens, text.hit, window, text.kept
@@ -127,8 +130,8 @@ def global_rows_stay_as_they_are(student: Any, cases: Any) -> None:
             expect_values(layer in network.computed, False, given=f"rows of global layer {layer} computed")
             for part, expected in zip(cache[layer], kept, strict=True):
                 expect_values(part, expected, given=f"rows of global layer {layer}")
-            for part, expected in zip(arguments[4][layer], kept, strict=True):
-                expect_values(part, expected, given=f"your argument global_rows[{layer}] afterwards")
+        expect_untouched(arguments[1], text.tokens, "tokens")
+        expect_untouched(arguments[4], text.kept, "global_rows")
 
 
 @check(
@@ -188,12 +191,14 @@ def what_cannot_be_rebuilt_is_refused(student: Any, cases: Any) -> None:
 
     as_cache(replay(20, 4), 2)  # these are not
     as_cache(replay(3, 3), 2)
+    as_cache(replay(n_tokens, 5), 2)
     for hit, replay_tokens in ((n_tokens + 1, 5), (-1, 5), (20, 3), (3, 2)):
         given = f"T = {n_tokens}, W = 5, hit = {hit}, replay_tokens = {replay_tokens}"
         expect_raises(ValueError, lambda h=hit, n=replay_tokens: replay(h, n), given=given)
     mixed = Text(cases, "WG", 4, 15)
     cut = Rows(*(array[:, :-1] for array in mixed.kept[1]))
-    for kept, what in (({}, "none"), ({1: cut}, "14")):
+    longer = Rows(*(np.concatenate([array, array[:, -1:]], axis=1) for array in mixed.kept[1]))
+    for kept, what in (({}, "none"), ({1: cut}, "14"), ({1: longer}, "16")):
         network = mixed.network(4)
         call = lambda n=network, k=kept: student.bounded_replay(mixed.lend(n), mixed.tokens, 15, 4, k)  # noqa: E731
         expect_raises(ValueError, call, given=f"hit = 15, rows of global layer 1: {what}")

@@ -22,7 +22,7 @@ def draw_geometry(cases: Any, window: int = 0) -> CacheGeometry:
     layers = int(cases.rng.integers(2, 60))
     window = window or int(2 ** cases.rng.integers(4, 9))
     return CacheGeometry(
-        "drawn", layers, window, int(cases.rng.integers(100, 2000)), float(cases.rng.integers(200, 9000))
+        "drawn", layers, window, int(cases.rng.integers(100, 2000)), float(cases.rng.integers(800, 36000)) / 4
     )
 
 
@@ -81,7 +81,7 @@ def replay_computes_and_stores_nothing(student: Any, cases: Any) -> None:
     for _ in range(3):
         geometry = draw_geometry(cases)
         storage = Storage(1, 4)
-        for hit in (int(cases.rng.integers(1, geometry.window)), 100 * geometry.window):
+        for hit in (0, int(cases.rng.integers(1, geometry.window)), 100 * geometry.window):
             for policy in (Policy.BOUNDED_REPLAY, Policy.EXACT_REPLAY):
                 _expect_cost(student, geometry, policy, Request(hit + 3, hit), storage, NOT_LOADED)
 
@@ -100,7 +100,8 @@ def the_full_cache_stores_each_new_boundary(student: Any, cases: Any) -> None:
         if whole:
             request = request._replace(prompt_tokens=request.hit_tokens + 64 * int(cases.rng.integers(1, 9)))
         _expect_cost(student, geometry, Policy.FULL_CACHE, request, storage, NOT_LOADED)
-        _expect_cost(student, geometry, Policy.FULL_CACHE, Request(640, 640), storage, NOT_LOADED)
+        for other in (Request(640, 640), Request(request.prompt_tokens, 0)):
+            _expect_cost(student, geometry, Policy.FULL_CACHE, other, storage, NOT_LOADED)
 
 
 @check(
@@ -117,9 +118,12 @@ def checkpoints_recompute_from_the_last(student: Any, cases: Any) -> None:
         for request in (
             _request(cases, storage),
             Request(7 * storage.checkpoint_tokens, 3 * storage.checkpoint_tokens),
+            Request(7 * storage.checkpoint_tokens, storage.checkpoint_tokens),
             _just_before(storage, 3),
         ):
             _expect_cost(student, geometry, Policy.CHECKPOINTS, request, storage, NOT_LOADED)
+        nothing_hit = Request(7 * storage.checkpoint_tokens, 0)
+        _expect_cost(student, geometry, Policy.CHECKPOINTS, nothing_hit, storage, ("bytes_stored",))
 
 
 @check(

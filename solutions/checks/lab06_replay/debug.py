@@ -3,7 +3,7 @@
 from typing import Any
 
 from labkit.expect import Mismatch
-from labkit.suspects.lab06 import Fault, make_engine
+from labkit.suspects.lab06 import DRAFTS, Engine, Fault, make_engine
 
 from autograder.checks import Registry
 
@@ -37,7 +37,7 @@ def _names(fault: Fault, words: str) -> None:
         drawn = [fault] * N_OWN + [other for other in Fault if other is not fault] * N_OTHER
         for index in cases.rng.permutation(len(drawn)):
             truth = drawn[index]
-            engine = make_engine(truth, cases.rng)
+            engine = _draw(truth, cases, kind=int(index) if truth is fault else 0)
             lent = cases.lend(engine, methods=METHODS, attributes=ATTRIBUTES, max_calls=MAX_CALLS)
             got = _as_fault(student.diagnose(lent))
             if fault in (truth, got) and got is not truth:
@@ -59,6 +59,18 @@ _names(Fault.START, "whose replay reads below its start")
 _names(Fault.DRAFTS, "whose ring rejected drafts overwrite")
 _names(Fault.GLOBAL, "whose replay writes global rows")
 _names(Fault.SECOND, "whose second request reads the first one's ring")
+
+
+def _draw(fault: Fault, cases: Any, kind: int) -> Engine:
+    """Return an engine; the first of a fault, kind 0, and the second are of a kind that a short look misses."""
+    while True:
+        engine = make_engine(fault, cases.rng)
+        spare = engine._length - (max(engine.window, engine._reads) - 1 + engine.drafts)
+        if fault is Fault.DRAFTS and kind == 0 and (spare, engine.drafts) != (-1, max(DRAFTS)):
+            continue  # fewer drafts than it is made for overwrite nothing
+        if fault is Fault.WINDOW and kind < 2 and engine._reads - engine.window != (1, -1)[kind]:
+            continue
+        return engine
 
 
 def _as_fault(got: Any) -> Fault:

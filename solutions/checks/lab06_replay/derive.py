@@ -29,8 +29,7 @@ def _window_and_length(cases: Any) -> tuple[int, int]:
 )
 def the_last_positions_are_read(student: Any, cases: Any) -> None:
     """The token reads the slots of the last W positions, its own among them, oldest first."""
-    for _ in range(N_SHAPES):
-        window = int(cases.rng.integers(1, 10))
+    for window in (1, *map(int, cases.rng.integers(2, 10, N_SHAPES))):
         position = window + int(cases.rng.integers(0, 200))
         given = {"position": position, "start": 0, "window": window, "length": window}
         expected = np.arange(position - window + 1, position + 1) % window
@@ -86,7 +85,12 @@ def what_cannot_be_read_is_refused(student: Any, cases: Any) -> None:
     """A window below 1, a ring shorter than the window, and a position before the start are refused."""
     window, length = _window_and_length(cases)
     student.window_slots(window, window, window, length)  # these are not
-    for given in ((length, 0, 0, length), (99, 0, window, window - 1), (window - 1, window, window, length)):
+    for given in (
+        (length, 0, 0, length),
+        (length, 0, -2, length),
+        (99, 0, window, window - 1),
+        (window - 1, window, window, length),
+    ):
         expect_raises(
             ValueError, lambda g=given: student.window_slots(*g), given=f"position, start, window, length = {given}"
         )
@@ -144,7 +148,8 @@ def _first_lost(length: int, window: int, drafts: int, is_written_first: bool) -
 )
 def no_slot_is_spare(student: Any, cases: Any) -> None:
     """So many slots are enough, and one slot fewer would not do."""
-    for window, drafts in ((128, 5), (int(cases.rng.integers(2, 300)), int(cases.rng.integers(1, 9)))):
+    wide, some = (int(number) for number in cases.rng.integers((2, 1), (300, 9)))
+    for window, drafts in ((128, 5), (wide, some), (wide, 0), (4, 4 + some)):
         for is_written_first in (False, True):
             given = {"window": window, "drafts": drafts, "is_written_first": is_written_first}
             got = _as_length(student.ring_length(window, drafts, is_written_first), given)
@@ -183,7 +188,7 @@ def _as_length(got: Any, given: Any) -> int:
 )
 def each_layer_is_exact_from_a_step_later(student: Any, cases: Any) -> None:
     """In layer ℓ the rows are exact from ℓ(W - 1) tokens after the start of the replay on."""
-    drawn = [(1, 5, 30, 7), (5, 1, 30, 3), (4, 8, 100, 28), (3, 4, 50, 40)]
+    drawn = [(1, 5, 30, 7), (5, 1, 30, 3), (4, 8, 100, 28), (3, 4, 50, 40), (3, 4, 13, 12)]
     drawn += [tuple(int(cases.rng.integers(*ends)) for ends in ((2, 6), (2, 7), (60, 90), (1, 40))) for _ in range(4)]
     for layers, window, hit, n_replayed in drawn:
         given = {"layers": layers, "window": window, "hit": hit, "replay_tokens": n_replayed}

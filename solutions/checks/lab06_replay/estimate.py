@@ -9,7 +9,17 @@ from labkit.replay import LayerKind, ReplayStatistics
 
 from autograder.checks import Registry
 
-from .statistics import HEADS, drawn, even_layer, expect_line, measured, quiet_layer, truncating_layer
+from .statistics import (
+    HEADS,
+    drawn,
+    even_layer,
+    expect_idle_heads_idle,
+    expect_line,
+    expect_lines_of_shorter_stacks,
+    measured,
+    quiet_layer,
+    truncating_layer,
+)
 
 checks = Registry()
 check = checks.check
@@ -40,6 +50,8 @@ def heads_add_up_in_squares(student: Any, cases: Any) -> None:
     """After the first layer the estimate is the root of Σ (mass · distance)² over heads."""
     for n_tokens, window in ((4, 4), (7, 3), (5, 9)):
         _expect(student, window, [truncating_layer(cases, n_tokens, window, heads=3)], "a single layer")
+    layers = tuple(truncating_layer(cases, 5, 3, heads=2) for _ in range(3))
+    expect_lines_of_shorter_stacks(student.predict_replay_error, ReplayStatistics(3, layers), "three layers")
 
 
 @check(
@@ -53,7 +65,13 @@ def errors_are_handed_on_in_squares(student: Any, cases: Any) -> None:
     for n_tokens, window in ((4, 4), (6, 8)):
         weights = cases.rng.uniform(0.1, 1, (HEADS, n_tokens))
         layer = quiet_layer(n_tokens, weight_squares=weights, value_rms_gain=drawn(cases, (HEADS,)))
-        _expect(student, window, [even_layer(cases, n_tokens), layer], f"n = {n_tokens}, W = {window}")
+        first = even_layer(cases, n_tokens)
+        _expect(student, window, [first, layer], f"n = {n_tokens}, W = {window}")
+        even = layer._replace(weight_squares=np.full((HEADS, n_tokens), 0.5))
+        _expect(student, window, [first, even, layer], f"three layers, n = {n_tokens}, W = {window}")
+        unmoved = layer._replace(value_rms_gain=np.zeros(HEADS), weight_squares=np.ones((HEADS, n_tokens)))
+        spread = layer._replace(value_rms_gain=np.full(HEADS, 4.0), weight_squares=np.zeros((HEADS, n_tokens)))
+        expect_idle_heads_idle(student.predict_replay_error, first, layer, (unmoved, spread), "a head with gain")
 
 
 @check(

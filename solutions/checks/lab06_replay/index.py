@@ -7,6 +7,8 @@ from labkit.expect import expect_raises, expect_values
 
 from autograder.checks import Registry
 
+from .untouched import expect_untouched
+
 checks = Registry()
 check = checks.check
 
@@ -51,11 +53,13 @@ def one_head_is_enough(student: Any, cases: Any) -> None:
     for heads, n_tokens, top_blocks in ((2, 6, 3), (4, 12, 4)):
         scores = _apart(cases, (heads, n_tokens))
         _expect(student, scores, 1, top_blocks, np.argsort(-scores.max(axis=0))[:top_blocks])
-    q, keys = cases.rng.normal(size=(4, 32)), cases.rng.normal(size=(64, 32))  # not only scores that we choose
-    best = np.argsort(-(q @ keys.T).max(axis=0))[:5]
-    expect_values(
-        student.index_topk(q, keys, 1, 5), best, given="4 Gaussian queries, 64 keys of width 32", any_width=True
-    )
+    for _ in range(2):  # not only scores that we choose: of heads of several sizes, and most of them below 1
+        q, keys = cases.rng.normal(size=(4, 32)), cases.rng.normal(size=(64, 32))
+        q *= np.array([[0.02], [0.05], [0.03], [0.01]])
+        best = np.argsort(-(q @ keys.T).max(axis=0))[:5]
+        got, after = student.index_topk.and_arguments(q, keys, 1, 5)
+        expect_values(got, best, given="4 Gaussian queries, 64 keys of width 32", any_width=True)
+        expect_untouched(after, [q, keys, 1, 5], "q or index_keys")
 
 
 @check(
@@ -103,7 +107,7 @@ def no_block_and_no_choice_are_refused(student: Any, cases: Any) -> None:
         given = f"block_tokens, top_blocks = {asked}"
         expect_raises(ValueError, lambda a=asked: student.index_topk(q, keys, *a), given=given)
     expect_raises(ValueError, lambda: student.index_topk(q[:0], keys, 2, 1), given="no query head")
-    for bad in (np.nan, np.inf):
+    for bad in (np.nan, np.inf, -np.inf):
         spoilt = keys.copy()
         spoilt[int(cases.rng.integers(6)), 1] = bad
         expect_raises(ValueError, lambda k=spoilt: student.index_topk(q, k, 2, 1), given=f"a key with {bad}")

@@ -8,13 +8,17 @@ from labkit.expect import expect_raises, expect_values
 
 from autograder.checks import Registry
 
+from .untouched import expect_untouched
+
 checks = Registry()
 check = checks.check
 
 
 def _expect_mask(student: Any, queries: np.ndarray, keys: np.ndarray, window: int) -> None:
     given = {"query_positions": queries, "key_positions": keys, "window": window}
-    expect_values(student.window_mask(queries, keys, window), fp4kv.window_mask(queries, keys, window), given=given)
+    got, after = student.window_mask.and_arguments(queries, keys, window)
+    expect_values(got, fp4kv.window_mask(queries, keys, window), given=given)
+    expect_untouched(after, [queries, keys, window], "query_positions or key_positions")
 
 
 @check(
@@ -53,11 +57,11 @@ def no_query_sees_a_later_key(student: Any, cases: Any) -> None:
 )
 def positions_count_wherever_they_begin(student: Any, cases: Any) -> None:
     """Positions may begin anywhere and come in any order, as they lie in a ring."""
-    for _ in range(4):
+    for number in cases.rng.integers(1, 8, 2).repeat(3):  # one window for three orders: a mask is not to be remembered
         first = 10 * int(cases.rng.integers(1, 50))
         keys = first + 10 * cases.rng.permutation(8)  # ages are multiples of 10, so far from 10 j + 5
         queries = first + 70 + 10 * cases.rng.permutation(3)
-        window = 10 * int(cases.rng.integers(1, 8)) + 5
+        window = 10 * int(number) + 5
         _expect_mask(student, queries, keys, window)
 
 

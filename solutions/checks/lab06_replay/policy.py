@@ -123,6 +123,7 @@ def the_fastest_policy_in_all_is_chosen(student: Any, cases: Any) -> None:
     _expect_choice(student, _uneven(cases), must_be_exact=False)
     _expect_choice(student, _draw_for_field(cases, "tokens_recomputed"), must_be_exact=False)
     _expect_choice(student, _draw_for_field(cases, "ssd"), must_be_exact=False)
+    _expect_choice(student, _draw_for_field(cases, "unread"), must_be_exact=False)
 
 
 def _mixed(cases: Any) -> Service:
@@ -147,10 +148,11 @@ def _uneven(cases: Any) -> Service:
 
 
 def _draw_for_field(cases: Any, field: str) -> Service:
-    """Return a service for which computing alone, or the disk alone, would choose another policy."""
+    """Return a service for which computing alone, the disk alone, or all but reading, would choose another policy."""
     part = {
         "tokens_recomputed": lambda cost, machine: cost.tokens_recomputed / machine.prefill_tokens_per_second,
         "ssd": lambda cost, machine: cost.ssd_seconds(machine),
+        "unread": lambda cost, machine: cost._replace(bytes_loaded=0.0).seconds(machine),
     }[field]
     while True:
         service = Service(cases, 3)
@@ -175,7 +177,7 @@ def _draw_for_field(cases: Any, field: str) -> Service:
 )
 def what_must_be_exact_is_not_bounded(student: Any, cases: Any) -> None:
     """With must_be_exact bounded replay is never chosen; without it, it may be."""
-    for wanted in (Policy.EXACT_REPLAY, Policy.CHECKPOINTS):
+    for wanted in (Policy.EXACT_REPLAY, Policy.CHECKPOINTS, Policy.FULL_CACHE):
         service = _draw_for(cases, wanted, must_be_exact=True, n_requests=1)  # sums are another check
         while _fastest(service.seconds(fp4kv.replay_cost), False) is not Policy.BOUNDED_REPLAY:
             service = _draw_for(cases, wanted, must_be_exact=True, n_requests=1)
@@ -195,4 +197,7 @@ def the_first_of_equals_is_chosen(student: Any, cases: Any) -> None:
     service.requests = [Request(int(n), 0) for n in cases.rng.integers(1, 256, 3)]  # nothing hit, nothing to store
     _expect_choice(student, service, must_be_exact=False)
     service.requests = [Request(int(n), 0) for n in cases.rng.integers(257, 2048, 3)]  # a boundary, no checkpoint
+    service.requests.append(Request(2047, 64))  # so that a slip in what a hit of 0 costs leaves something to compare
+    service.storage = Storage(64, 2048)  # each replay computes 64 tokens
+    service.machine = Machine(1e7, 1e9, 1e7)  # writing a boundary takes longer than computing them
     _expect_choice(student, service, must_be_exact=True)

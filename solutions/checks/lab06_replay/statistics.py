@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import fp4kv
 import numpy as np
-from labkit.expect import Mismatch, expect_dtype_and_shape, show_number
+from labkit.expect import Mismatch, expect_close, expect_dtype_and_shape, show_number
 from labkit.replay import (
     LayerKind,
     LayerStatistics,
@@ -15,6 +15,8 @@ from labkit.replay import (
     swa_forward,
 )
 from labkit.replay.toy import VOCABULARY
+
+from .untouched import expect_untouched
 
 ROUNDING_SHARE = 1e-9
 """Share by which a float64 bound may be below an error that it equals: sums of a few hundred terms in any order are off
@@ -114,6 +116,46 @@ def _after_own_line(
         value_diameter=np.full((1, n_tokens), NO_CAP),
     )
     return np.asarray(formula(statistics._replace(layers=(first, statistics.layers[-1])))[-1])
+
+
+def expect_lines_of_shorter_stacks(student_function: Any, statistics: ReplayStatistics, given: str) -> None:
+    """Expect the lines of a stack to begin with those of its first layers alone, and statistics to stay untouched."""
+    got, after = student_function.and_arguments(statistics)
+    expect_untouched(after, [statistics], "statistics")
+    n_lines, n_tokens = len(statistics.layers) + 1, statistics.layers[0].truncated_mass.shape[1]
+    whole = expect_dtype_and_shape(got, np.zeros((n_lines, n_tokens)), given, any_width=True)
+    for n_layers in range(1, n_lines - 1):
+        shorter = statistics._replace(layers=statistics.layers[:n_layers])
+        part = expect_dtype_and_shape(student_function(shorter), whole[: n_layers + 1], given, any_width=True)
+        expect_close(whole[: n_layers + 1], part, (TIGHT - 1) * np.abs(part), given=f"the first lines of {given}")
+
+
+def expect_idle_heads_idle(
+    student_function: Any, first: LayerStatistics, live: LayerStatistics, idle: tuple[LayerStatistics, ...], given: str
+) -> None:
+    """Expect a head that adds nothing to add nothing, whatever its gains and on whichever side of the other.
+
+    Whoever does not add up heads keeps this: it may be less than what the other head adds alone, and no more.
+    """
+
+    def ask(*heads: LayerStatistics) -> np.ndarray:
+        layers = (first, _side_by_side(*heads))
+        got = student_function(ReplayStatistics(first.truncated_mass.shape[1], layers))
+        shape = (3, first.truncated_mass.shape[1])
+        return expect_dtype_and_shape(got, np.zeros(shape), given, any_width=True)[-1].astype(np.float64)
+
+    alone = ask(live)
+    found = [ask(*pair) for other in idle for pair in ((live, other), (other, live))]
+    for line in found:
+        expect_close(line, found[0], (TIGHT - 1) * np.abs(found[0]), given=f"{given}, and a head that adds nothing")
+        if not np.all(line <= TIGHT * alone):
+            limit = show_number(alone.max())
+            raise Mismatch(f"at most {limit}", show_number(line.max()), f"{given}, and a head that adds nothing")
+
+
+def _side_by_side(*heads: LayerStatistics) -> LayerStatistics:
+    parts = zip(*heads, strict=True)
+    return LayerStatistics(*(np.concatenate(part) if isinstance(part[0], np.ndarray) else part[0] for part in parts))
 
 
 class Replayed(NamedTuple):
