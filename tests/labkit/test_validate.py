@@ -155,7 +155,7 @@ def test_a_tag_skips_no_check(tmp_path):
 def test_a_kernel_does_not_wait_for_the_runner_to_be_compiled(tmp_path, capsys, monkeypatch):
     """Compiling it takes seconds, on a busy machine more than a cell has: it is there before the first cell."""
     monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
-    looks = "from labkit.cuda import build, cache\nthere = list(cache.folder().glob('runner-*'))"
+    looks = "from labkit import cache\nfrom labkit.cuda import build\nthere = list(cache.folder().glob('runner-*'))"
     notebook = solved(halve="assert build.runner() in there; return x / 2")
     notebook.cells.insert(1, v4.new_code_cell(looks))
     assert run(notebook, tmp_path) == 0, capsys.readouterr().out

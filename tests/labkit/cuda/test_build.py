@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from labkit import cuda
-from labkit.cuda import build, cache, gpu, nvrtc
+from labkit import cache, cuda
+from labkit.cuda import build, gpu, nvrtc
 
 CODE = """extern "C" __global__ void one(int* x) { x[threadIdx.x] = 1; }"""
 

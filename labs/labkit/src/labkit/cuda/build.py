@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from labkit.cuda import cache, nvrtc
+from labkit import cache
+from labkit.cuda import nvrtc
 from labkit.cuda.errors import CompileError, MissingToolError, RunnerError
 from labkit.cuda.places import SHARED_SECTION, names_file, write_variables
 from labkit.cuda.source import Kernel, for_the_cpu, kernels_of, quote, refuse_what_is_outside, shared_arrays_of

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from labkit.cuda.cache import VARIABLE, folder, keep
+from labkit.cache import VARIABLE, folder, keep
 
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FULL_IN_PIP: Final = ("No space left", "File too large", "Disk quota exceeded")

@@ -1,4 +1,4 @@
-"""Where compiled things are kept: a folder of this user's alone, safe when several processes fill it at once."""
+"""Where what was compiled or fetched is kept: this user's alone, and several processes may fill it at once."""
 
 import os
 import stat
@@ -11,6 +11,11 @@ VARIABLE = "LABKIT_CACHE"
 """Names the folder; without it the user's cache folder is taken, and failing that a private temporary one."""
 
 _PRIVATE = 0o700
+
+_HAS_USERS = hasattr(os, "getuid")
+"""Not so on Windows, where a user's folder is his own by other means, and modes say nothing."""
+
+_USER = os.getuid() if _HAS_USERS else 0
 
 
 def folder() -> Path:
@@ -42,7 +47,7 @@ def _candidates() -> list[Path]:
     if named := os.environ.get(VARIABLE):
         return [Path(named)]
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    return [Path(base, "labkit"), Path(tempfile.gettempdir(), f"labkit-{os.getuid()}")]
+    return [Path(base, "labkit"), Path(tempfile.gettempdir(), f"labkit-{_USER}")]
 
 
 def _is_ours(path: Path) -> bool:
@@ -52,10 +57,8 @@ def _is_ours(path: Path) -> bool:
         status = path.lstat()
     except OSError:
         return False
-    others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return (
-        stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not others_write and os.access(path, os.W_OK)
-    )
+    others_write = _HAS_USERS and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == _USER and not others_write and os.access(path, os.W_OK)
 
 
 _made: list[tempfile.TemporaryDirectory[str]] = []
