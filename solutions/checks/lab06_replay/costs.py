@@ -90,7 +90,7 @@ def replay_computes_and_stores_nothing(student: Any, cases: Any) -> None:
     "replay_cost-full_cache",
     points=1,
     catches="stores the boundaries of the hit again, leaves out the prompt's last, or computes tokens anew",
-    hint="boundaries after the hit, up to the prompt: prompt // block - hit // block of them",
+    hint="the boundary at the hit is stored already; one at the end of the prompt is new",
 )
 def the_full_cache_stores_each_new_boundary(student: Any, cases: Any) -> None:
     """With FULL_CACHE each block boundary after the hit is stored once, and nothing is computed again."""

@@ -23,7 +23,7 @@ ATTRIBUTES = ("window", "kinds", "drafts", "vocabulary")
 HINTS = {
     Fault.NONE: "what differs must differ by more than rounding, and what may differ must not count: new tokens' rows",
     Fault.WINDOW: "change one token and look at the newest row of layer 1: which ages make a difference?",
-    Fault.START: "resume the same request twice, after requests that left different rows in the ring",
+    Fault.START: "resume one request twice, each time after another one, and end right after the hit: windows forget",
     Fault.DRAFTS: "as many drafts as the engine is made for; then what it says must be what it would have said",
     Fault.GLOBAL: "the rows of the hit in a global layer, before and after a resume",
     Fault.SECOND: "the same short request, alone and after another one; this fault disturbs the other experiments",

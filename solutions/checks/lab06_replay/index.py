@@ -66,7 +66,7 @@ def one_head_is_enough(student: Any, cases: Any) -> None:
     "index_topk-ties",
     points=1,
     catches="puts the later of two equal blocks first",
-    hint="a stable sort of the scores turned round: np.argsort(-scores, kind='stable')",
+    hint="turning round an order from worst to best turns round equal blocks, too",
 )
 def the_earlier_of_equal_blocks_comes_first(student: Any, cases: Any) -> None:
     """Of equal blocks the earlier comes first."""
