@@ -2,7 +2,7 @@
 # lab:
 #   title: Replay what you did not keep
 #   packages: [numpy, matplotlib, jaxtyping, ml-dtypes, labkit]
-#   minutes: 110
+#   minutes: 140
 #   solved_seconds: 60
 #   limits: {memory_bytes: 2147483648, cell_seconds: 60}
 #   points: {explain-what_to_keep: 6}
@@ -20,7 +20,7 @@
 #
 # **You will** derive which slots a token reads and which rebuilt rows are exact, rebuild the windows of a decoder exactly and boundedly, guarantee and predict the error, price four policies, and find out what is wrong with engines that you can only ask.
 #
-# **You need** NumPy, chapters 3 and 6 of the book, read beforehand, and about 110 minutes.
+# **You need** NumPy, chapters 3 and 6 of the book, read beforehand, and about 140 minutes.
 #
 # **The rules**
 #
