@@ -108,6 +108,17 @@ def window_slots(position, start, window, length):
     return np.sort(np.arange(first, position + 1) % length)
 
 
+# %% wrong="window_slots" name="window_of_one" loses="window_slots-last"
+# Takes a window of 1 for no row.
+def window_slots(position, start, window, length):
+    if window < 1 or length < window or position < start:
+        raise ValueError("window, length or position: expected what a ring can hold")
+    if window == 1:
+        return np.zeros(0, int)
+    first = max(start, position - window + 1)
+    return np.arange(first, position + 1) % length
+
+
 # %% right="window_slots" name="loop"
 # Collects the slots one by one, walking back.
 def window_slots(position, start, window, length):
@@ -128,6 +139,21 @@ def window_slots(position, start, window, length):
     n_rows = min(window, position - start + 1)
     slots = position % length - np.arange(n_rows - 1, -1, -1)
     return np.where(slots < 0, slots + length, slots)
+
+
+# %% right="window_slots" name="recursion"
+# Recursion.
+def window_slots(position, start, window, length):
+    if window < 1:
+        raise ValueError("window")
+    if length < window:
+        raise ValueError("length")
+    if position < start:
+        raise ValueError("position")
+    older = (
+        window_slots(position - 1, start, window - 1, length) if window > 1 and position > start else np.zeros(0, int)
+    )
+    return np.append(older, position % length)
 
 
 # %% wrong="ring_length" name="window_alone" loses="ring_length-survives ring_length-fewest"
@@ -198,6 +224,23 @@ def ring_length(window, drafts, is_written_first):
     if window < 1 or drafts < 0:
         raise ValueError("window or drafts: expected at least 1 and 0")
     return 1 << (window + drafts - 1).bit_length()
+
+
+# %% wrong="ring_length" name="at_least_a_draft" loses="ring_length-fewest"
+# Counts one draft where there is none.
+def ring_length(window, drafts, is_written_first):
+    if window < 1 or drafts < 0:
+        raise ValueError("window or drafts: expected at least 1 and 0")
+    drafts = max(drafts, 1)
+    return window + drafts if is_written_first else window - 1 + drafts
+
+
+# %% wrong="ring_length" name="max_of_both" loses="ring_length-fewest"
+# max(window, window - 1 + drafts): as long as the window at least.
+def ring_length(window, drafts, is_written_first):
+    if window < 1 or drafts < 0:
+        raise ValueError("window or drafts: expected at least 1 and 0")
+    return window + drafts if is_written_first else max(window, window - 1 + drafts)
 
 
 # %% right="ring_length" name="sum"
@@ -315,6 +358,26 @@ def exact_rows(layers, window, hit, replay_tokens):
     step = window - 1 if start > 0 else 0
     is_exact = np.arange(start, hit)[None] >= start + step * np.arange(layers)[:, None]
     return np.broadcast_to(is_exact.all(axis=1, keepdims=True), is_exact.shape)
+
+
+# %% wrong="exact_rows" name="cold_within_a_window" loses="exact_rows-staircase"
+# Takes a replay for a cold run where less than a window is missing in front.
+def exact_rows(layers, window, hit, replay_tokens):
+    if layers < 1 or window < 1 or hit < 0 or replay_tokens < 0:
+        raise ValueError("layers, window, hit or replay_tokens: expected at least 1, 1, 0 and 0")
+    start = max(0, hit - replay_tokens)
+    step = window - 1 if start >= window else 0
+    return np.arange(start, hit)[None] >= start + step * np.arange(layers)[:, None]
+
+
+# %% wrong="exact_rows" name="cold_by_one" loses="exact_rows-staircase"
+# Takes a replay that lacks the first token alone for a cold run.
+def exact_rows(layers, window, hit, replay_tokens):
+    if layers < 1 or window < 1 or hit < 0 or replay_tokens < 0:
+        raise ValueError("layers, window, hit or replay_tokens: expected at least 1, 1, 0 and 0")
+    start = max(0, hit - replay_tokens)
+    step = window - 1 if start > 1 else 0
+    return np.arange(start, hit)[None] >= start + step * np.arange(layers)[:, None]
 
 
 # %% right="exact_rows" name="layer_by_layer"
@@ -1125,6 +1188,111 @@ def bounded_replay(network, tokens, hit, replay_tokens, global_rows):
     return cache
 
 
+# %% wrong="bounded_replay" name="too_many_global_rows" loses="bounded_replay-refuses"
+# Accepts more global rows than the hit has.
+def bounded_replay(network, tokens, hit, replay_tokens, global_rows):
+    n_rows = min(hit, network.window - 1)
+    if not 0 <= hit <= len(tokens) or replay_tokens < n_rows:
+        raise ValueError("hit or replay_tokens: expected a prefix of the text, and as many tokens as rows")
+    for layer, kind in enumerate(network.kinds):
+        if kind is LayerKind.GLOBAL and (layer not in global_rows or global_rows[layer].keys.shape[1] < hit):
+            raise ValueError(f"global_rows: expected {hit} rows of layer {layer}")
+    start = max(0, hit - replay_tokens)
+    positions = np.arange(start, hit)
+    mask = window_mask(positions, positions, network.window)
+    hidden, cache = network.embed(tokens[start:hit]), []
+    for layer, kind in enumerate(network.kinds):
+        if kind is LayerKind.GLOBAL:
+            rows = global_rows[layer]
+            hidden = network.attend(layer, hidden, positions, rows)
+        else:
+            rows = network.rows(layer, hidden, positions)
+            hidden = network.attend(layer, hidden, positions, rows, mask)
+            first = len(positions) - n_rows
+            rows = Rows(rows.keys[:, first:], rows.values[:, first:])
+        cache.append(rows)
+    return cache
+
+
+# %% wrong="bounded_replay" name="tokens_in_place" loses="bounded_replay-global_kept"
+# Zeroes the caller's tokens from before the start.
+def bounded_replay(network, tokens, hit, replay_tokens, global_rows):
+    n_rows = min(hit, network.window - 1)
+    if not 0 <= hit <= len(tokens) or replay_tokens < n_rows:
+        raise ValueError("hit or replay_tokens: expected a prefix of the text, and as many tokens as rows")
+    for layer, kind in enumerate(network.kinds):
+        if kind is LayerKind.GLOBAL and (layer not in global_rows or global_rows[layer].keys.shape[1] != hit):
+            raise ValueError(f"global_rows: expected {hit} rows of layer {layer}")
+    start = max(0, hit - replay_tokens)
+    positions = np.arange(start, hit)
+    mask = window_mask(positions, positions, network.window)
+    tokens[:start] = 0
+    hidden, cache = network.embed(tokens[start:hit]), []
+    for layer, kind in enumerate(network.kinds):
+        if kind is LayerKind.GLOBAL:
+            rows = global_rows[layer]
+            hidden = network.attend(layer, hidden, positions, rows)
+        else:
+            rows = network.rows(layer, hidden, positions)
+            hidden = network.attend(layer, hidden, positions, rows, mask)
+            first = len(positions) - n_rows
+            rows = Rows(rows.keys[:, first:], rows.values[:, first:])
+        cache.append(rows)
+    return cache
+
+
+# %% wrong="bounded_replay" name="pops_global_rows" loses="bounded_replay-global_kept"
+# Pops the caller's global rows out of the dictionary.
+def bounded_replay(network, tokens, hit, replay_tokens, global_rows):
+    n_rows = min(hit, network.window - 1)
+    if not 0 <= hit <= len(tokens) or replay_tokens < n_rows:
+        raise ValueError("hit or replay_tokens: expected a prefix of the text, and as many tokens as rows")
+    for layer, kind in enumerate(network.kinds):
+        if kind is LayerKind.GLOBAL and (layer not in global_rows or global_rows[layer].keys.shape[1] != hit):
+            raise ValueError(f"global_rows: expected {hit} rows of layer {layer}")
+    start = max(0, hit - replay_tokens)
+    positions = np.arange(start, hit)
+    mask = window_mask(positions, positions, network.window)
+    hidden, cache = network.embed(tokens[start:hit]), []
+    for layer, kind in enumerate(network.kinds):
+        if kind is LayerKind.GLOBAL:
+            rows = global_rows.pop(layer)
+            hidden = network.attend(layer, hidden, positions, rows)
+        else:
+            rows = network.rows(layer, hidden, positions)
+            hidden = network.attend(layer, hidden, positions, rows, mask)
+            first = len(positions) - n_rows
+            rows = Rows(rows.keys[:, first:], rows.values[:, first:])
+        cache.append(rows)
+    return cache
+
+
+# %% wrong="bounded_replay" name="refuses_hit_T" loses="bounded_replay-refuses"
+# Refuses a hit of the whole text.
+def bounded_replay(network, tokens, hit, replay_tokens, global_rows):
+    n_rows = min(hit, network.window - 1)
+    if not 0 <= hit < len(tokens) or replay_tokens < n_rows:
+        raise ValueError("hit or replay_tokens: expected a prefix of the text, and as many tokens as rows")
+    for layer, kind in enumerate(network.kinds):
+        if kind is LayerKind.GLOBAL and (layer not in global_rows or global_rows[layer].keys.shape[1] != hit):
+            raise ValueError(f"global_rows: expected {hit} rows of layer {layer}")
+    start = max(0, hit - replay_tokens)
+    positions = np.arange(start, hit)
+    mask = window_mask(positions, positions, network.window)
+    hidden, cache = network.embed(tokens[start:hit]), []
+    for layer, kind in enumerate(network.kinds):
+        if kind is LayerKind.GLOBAL:
+            rows = global_rows[layer]
+            hidden = network.attend(layer, hidden, positions, rows)
+        else:
+            rows = network.rows(layer, hidden, positions)
+            hidden = network.attend(layer, hidden, positions, rows, mask)
+            first = len(positions) - n_rows
+            rows = Rows(rows.keys[:, first:], rows.values[:, first:])
+        cache.append(rows)
+    return cache
+
+
 # %% right="bounded_replay" name="token_by_token"
 # Replays one token after another, with lists for rings.
 def bounded_replay(network, tokens, hit, replay_tokens, global_rows):
@@ -1213,6 +1381,37 @@ def bounded_replay(network, tokens, hit, replay_tokens, global_rows):
             rows = Rows(rows.keys[:, first:].copy(), rows.values[:, first:].copy())
         cache.append(rows)
     return cache
+
+
+# %% right="bounded_replay" name="recursion"
+# Recursion over layers; tuples; lists of floats.
+def bounded_replay(network, tokens, hit, replay_tokens, global_rows):
+    n_rows = min(hit, network.window - 1)
+    if hit < 0 or hit > len(tokens) or replay_tokens < n_rows:
+        raise ValueError("hit")
+    if any(
+        k == LayerKind.GLOBAL
+        and np.shape(global_rows.get(i, (np.zeros((1, 0, 1)),))[0])[1] != hit
+        or k == LayerKind.GLOBAL
+        and i not in global_rows
+        for i, k in enumerate(network.kinds)
+    ):
+        raise ValueError("global_rows")
+    p = np.arange(hit)[-replay_tokens:] if replay_tokens else np.arange(0)
+
+    def go(layer, hidden):
+        if layer == len(network.kinds):
+            return ()
+        if network.kinds[layer] == LayerKind.GLOBAL:
+            kept = rows = global_rows[layer]
+            after = network.attend(layer, hidden, p, rows)
+        else:
+            rows = network.rows(layer, hidden, p)
+            kept = tuple(a[:, a.shape[1] - n_rows :] for a in rows)
+            after = network.attend(layer, hidden, p, rows, window_mask(p, p, network.window))
+        return (kept,) + go(layer + 1, after)
+
+    return go(0, network.embed(tokens[p]))
 
 
 # %% wrong="exact_replay" name="l_times_w" loses="exact_replay-tokens exact_replay-short"
@@ -1541,6 +1740,63 @@ def index_topk(q, index_keys, block_tokens, top_blocks):
     return np.concatenate([order, np.full(top_blocks - len(order), -1)])
 
 
+# %% wrong="index_topk" name="keys_in_place" loses="index_topk-heads"
+# Normalises nothing, but negates the caller's keys in place.
+def index_topk(q, index_keys, block_tokens, top_blocks):
+    if block_tokens < 1 or top_blocks < 1 or len(q) == 0:
+        raise ValueError("block_tokens, top_blocks or q: expected at least 1 of each")
+    if not (np.isfinite(q).all() and np.isfinite(index_keys).all()):
+        raise ValueError("q or index_keys: expected finite numbers")
+    index_keys *= -1
+    scores = (q @ -index_keys.T).max(axis=0)
+    starts = range(0, len(scores), block_tokens)
+    blocks = np.array([scores[start : start + block_tokens].max() for start in starts])
+    order = np.argsort(-blocks, kind="stable")[:top_blocks]
+    return np.concatenate([order, np.full(top_blocks - len(order), -1)])
+
+
+# %% wrong="index_topk" name="posinf_only" loses="index_topk-refuses"
+# Refuses NaN and +inf, not -inf.
+def index_topk(q, index_keys, block_tokens, top_blocks):
+    if block_tokens < 1 or top_blocks < 1 or len(q) == 0:
+        raise ValueError("block_tokens, top_blocks or q: expected at least 1 of each")
+    if not ((q < np.inf).all() and (index_keys < np.inf).all()):
+        raise ValueError("q or index_keys: expected finite numbers")
+    scores = (q @ index_keys.T).max(axis=0)
+    starts = range(0, len(scores), block_tokens)
+    blocks = np.array([scores[start : start + block_tokens].max() for start in starts])
+    order = np.argsort(-blocks, kind="stable")[:top_blocks]
+    return np.concatenate([order, np.full(top_blocks - len(order), -1)])
+
+
+# %% wrong="index_topk" name="norm_q" loses="index_topk-heads"
+# Normalises the queries, so that all heads count alike.
+def index_topk(q, index_keys, block_tokens, top_blocks):
+    if block_tokens < 1 or top_blocks < 1 or len(q) == 0:
+        raise ValueError("block_tokens, top_blocks or q: expected at least 1 of each")
+    if not (np.isfinite(q).all() and np.isfinite(index_keys).all()):
+        raise ValueError("q or index_keys: expected finite numbers")
+    scores = (q / np.linalg.norm(q, axis=1, keepdims=True) @ index_keys.T).max(axis=0)
+    starts = range(0, len(scores), block_tokens)
+    blocks = np.array([scores[start : start + block_tokens].max() for start in starts])
+    order = np.argsort(-blocks, kind="stable")[:top_blocks]
+    return np.concatenate([order, np.full(top_blocks - len(order), -1)])
+
+
+# %% wrong="index_topk" name="integer_scores" loses="index_topk-heads"
+# Rounds scores to whole numbers.
+def index_topk(q, index_keys, block_tokens, top_blocks):
+    if block_tokens < 1 or top_blocks < 1 or len(q) == 0:
+        raise ValueError("block_tokens, top_blocks or q: expected at least 1 of each")
+    if not (np.isfinite(q).all() and np.isfinite(index_keys).all()):
+        raise ValueError("q or index_keys: expected finite numbers")
+    scores = (q @ index_keys.T).max(axis=0).astype(int)
+    starts = range(0, len(scores), block_tokens)
+    blocks = np.array([scores[start : start + block_tokens].max() for start in starts])
+    order = np.argsort(-blocks, kind="stable")[:top_blocks]
+    return np.concatenate([order, np.full(top_blocks - len(order), -1)])
+
+
 # %% right="index_topk" name="knock_out"
 # Takes the best block, strikes it out, and goes on.
 def index_topk(q, index_keys, block_tokens, top_blocks):
@@ -1575,6 +1831,22 @@ def index_topk(q, index_keys, block_tokens, top_blocks):
     order = np.lexsort((np.arange(len(blocks)), -blocks))[:top_blocks]
     found[: len(order)] = order
     return found
+
+
+# %% right="index_topk" name="heap"
+# A heap, in Python numbers.
+def index_topk(q, index_keys, block_tokens, top_blocks):
+    import heapq, math
+
+    q, k = np.asarray(q).tolist(), np.asarray(index_keys).tolist()
+    if block_tokens < 1 or top_blocks < 1 or not q:
+        raise ValueError("no")
+    if not all(math.isfinite(x) for row in q + k for x in row):
+        raise ValueError("finite")
+    score = [max(sum(a * b for a, b in zip(h, row)) for h in q) for row in k]
+    blocks = [max(score[i : i + block_tokens]) for i in range(0, len(score), block_tokens)]
+    best = [b for _, b in heapq.nsmallest(top_blocks, ((-s, b) for b, s in enumerate(blocks)))]
+    return best + [-1] * (top_blocks - len(best))
 
 
 # %% wrong="replay_error_bound" name="no_truncated_mass" loses="replay_error_bound-first"
@@ -2162,6 +2434,185 @@ def replay_error_bound(statistics):
     return np.where(np.array(lines) > 0, np.inf, 0.0)
 
 
+# %% wrong="replay_error_bound" name="first_query_gain" loses="replay_error_bound-weights"
+# Takes the first head's query gain for all heads.
+def replay_error_bound(statistics):
+    n_tokens = statistics.layers[0].truncated_mass.shape[1]
+    lines = [np.zeros(n_tokens)]
+    for layer in statistics.layers:
+        before = lines[-1]
+        u = layer.input_error(before)
+        reach = np.array([max(u[max(0, t + 1 - statistics.window) : t + 1]) for t in range(n_tokens)])
+        moved = np.zeros(n_tokens)
+        for head in range(len(layer.query_gain)):
+            off_query = layer.query_gain[0] * u
+            off_key = layer.key_gain[head] * reach
+            epsilon = layer.key_diameter[head] * off_query / 2 + (layer.query_norm[head] + off_query) * off_key
+            share = np.tanh(epsilon / np.sqrt(layer.head_width) / 2)
+            diameter = layer.value_diameter[head]
+            step = layer.truncated_mass[head] * layer.mean_distance[head] + share * diameter
+            moved += np.minimum(step, diameter) + layer.value_gain[head] * reach
+        lines.append(layer.output_error(before + moved))
+    return np.array(lines)
+
+
+# %% wrong="replay_error_bound" name="first_value_gain" loses="replay_error_bound-values"
+# Takes the first head's value gain for all heads.
+def replay_error_bound(statistics):
+    n_tokens = statistics.layers[0].truncated_mass.shape[1]
+    lines = [np.zeros(n_tokens)]
+    for layer in statistics.layers:
+        before = lines[-1]
+        u = layer.input_error(before)
+        reach = np.array([max(u[max(0, t + 1 - statistics.window) : t + 1]) for t in range(n_tokens)])
+        moved = np.zeros(n_tokens)
+        for head in range(len(layer.query_gain)):
+            off_query = layer.query_gain[head] * u
+            off_key = layer.key_gain[head] * reach
+            epsilon = layer.key_diameter[head] * off_query / 2 + (layer.query_norm[head] + off_query) * off_key
+            share = np.tanh(epsilon / np.sqrt(layer.head_width) / 2)
+            diameter = layer.value_diameter[head]
+            step = layer.truncated_mass[head] * layer.mean_distance[head] + share * diameter
+            moved += np.minimum(step, diameter) + layer.value_gain[0] * reach
+        lines.append(layer.output_error(before + moved))
+    return np.array(lines)
+
+
+# %% wrong="replay_error_bound" name="first_key_gain" loses="replay_error_bound-weights"
+# Takes the first head's key gain for all heads.
+def replay_error_bound(statistics):
+    n_tokens = statistics.layers[0].truncated_mass.shape[1]
+    lines = [np.zeros(n_tokens)]
+    for layer in statistics.layers:
+        before = lines[-1]
+        u = layer.input_error(before)
+        reach = np.array([max(u[max(0, t + 1 - statistics.window) : t + 1]) for t in range(n_tokens)])
+        moved = np.zeros(n_tokens)
+        for head in range(len(layer.query_gain)):
+            off_query = layer.query_gain[head] * u
+            off_key = layer.key_gain[0] * reach
+            epsilon = layer.key_diameter[head] * off_query / 2 + (layer.query_norm[head] + off_query) * off_key
+            share = np.tanh(epsilon / np.sqrt(layer.head_width) / 2)
+            diameter = layer.value_diameter[head]
+            step = layer.truncated_mass[head] * layer.mean_distance[head] + share * diameter
+            moved += np.minimum(step, diameter) + layer.value_gain[head] * reach
+        lines.append(layer.output_error(before + moved))
+    return np.array(lines)
+
+
+# %% wrong="replay_error_bound" name="mean_query_gain" loses="replay_error_bound-weights"
+# Takes the mean query gain of the heads.
+def replay_error_bound(statistics):
+    n_tokens = statistics.layers[0].truncated_mass.shape[1]
+    lines = [np.zeros(n_tokens)]
+    for layer in statistics.layers:
+        before = lines[-1]
+        u = layer.input_error(before)
+        reach = np.array([max(u[max(0, t + 1 - statistics.window) : t + 1]) for t in range(n_tokens)])
+        moved = np.zeros(n_tokens)
+        for head in range(len(layer.query_gain)):
+            off_query = layer.query_gain.mean() * u
+            off_key = layer.key_gain[head] * reach
+            epsilon = layer.key_diameter[head] * off_query / 2 + (layer.query_norm[head] + off_query) * off_key
+            share = np.tanh(epsilon / np.sqrt(layer.head_width) / 2)
+            diameter = layer.value_diameter[head]
+            step = layer.truncated_mass[head] * layer.mean_distance[head] + share * diameter
+            moved += np.minimum(step, diameter) + layer.value_gain[head] * reach
+        lines.append(layer.output_error(before + moved))
+    return np.array(lines)
+
+
+# %% wrong="replay_error_bound" name="largest_value_gain" loses="replay_error_bound-values"
+# Takes the largest value gain for all heads.
+def replay_error_bound(statistics):
+    n_tokens = statistics.layers[0].truncated_mass.shape[1]
+    lines = [np.zeros(n_tokens)]
+    for layer in statistics.layers:
+        before = lines[-1]
+        u = layer.input_error(before)
+        reach = np.array([max(u[max(0, t + 1 - statistics.window) : t + 1]) for t in range(n_tokens)])
+        moved = np.zeros(n_tokens)
+        for head in range(len(layer.query_gain)):
+            off_query = layer.query_gain[head] * u
+            off_key = layer.key_gain[head] * reach
+            epsilon = layer.key_diameter[head] * off_query / 2 + (layer.query_norm[head] + off_query) * off_key
+            share = np.tanh(epsilon / np.sqrt(layer.head_width) / 2)
+            diameter = layer.value_diameter[head]
+            step = layer.truncated_mass[head] * layer.mean_distance[head] + share * diameter
+            moved += np.minimum(step, diameter) + layer.value_gain.max() * reach
+        lines.append(layer.output_error(before + moved))
+    return np.array(lines)
+
+
+# %% wrong="replay_error_bound" name="first_key_diameter" loses="replay_error_bound-weights"
+# Takes the first head's key diameter for all.
+def replay_error_bound(statistics):
+    n_tokens = statistics.layers[0].truncated_mass.shape[1]
+    lines = [np.zeros(n_tokens)]
+    for layer in statistics.layers:
+        before = lines[-1]
+        u = layer.input_error(before)
+        reach = np.array([max(u[max(0, t + 1 - statistics.window) : t + 1]) for t in range(n_tokens)])
+        moved = np.zeros(n_tokens)
+        for head in range(len(layer.query_gain)):
+            off_query = layer.query_gain[head] * u
+            off_key = layer.key_gain[head] * reach
+            epsilon = layer.key_diameter[0] * off_query / 2 + (layer.query_norm[head] + off_query) * off_key
+            share = np.tanh(epsilon / np.sqrt(layer.head_width) / 2)
+            diameter = layer.value_diameter[head]
+            step = layer.truncated_mass[head] * layer.mean_distance[head] + share * diameter
+            moved += np.minimum(step, diameter) + layer.value_gain[head] * reach
+        lines.append(layer.output_error(before + moved))
+    return np.array(lines)
+
+
+# %% wrong="replay_error_bound" name="flat_lines" loses="replay_error_bound-first"
+# Gives the last line for every layer but the first.
+def replay_error_bound(statistics):
+    n_tokens = statistics.layers[0].truncated_mass.shape[1]
+    lines = [np.zeros(n_tokens)]
+    for layer in statistics.layers:
+        before = lines[-1]
+        u = layer.input_error(before)
+        reach = np.array([max(u[max(0, t + 1 - statistics.window) : t + 1]) for t in range(n_tokens)])
+        moved = np.zeros(n_tokens)
+        for head in range(len(layer.query_gain)):
+            off_query = layer.query_gain[head] * u
+            off_key = layer.key_gain[head] * reach
+            epsilon = layer.key_diameter[head] * off_query / 2 + (layer.query_norm[head] + off_query) * off_key
+            share = np.tanh(epsilon / np.sqrt(layer.head_width) / 2)
+            diameter = layer.value_diameter[head]
+            step = layer.truncated_mass[head] * layer.mean_distance[head] + share * diameter
+            moved += np.minimum(step, diameter) + layer.value_gain[head] * reach
+        lines.append(layer.output_error(before + moved))
+    return np.array([lines[0]] + [lines[-1]] * (len(lines) - 1))
+
+
+# %% wrong="replay_error_bound" name="cap_mass" loses="replay_error_bound-capped"
+# Caps the movement of weights at 1 - mass.
+def replay_error_bound(statistics):
+    n_tokens = statistics.layers[0].truncated_mass.shape[1]
+    lines = [np.zeros(n_tokens)]
+    for layer in statistics.layers:
+        before = lines[-1]
+        u = layer.input_error(before)
+        reach = np.array([max(u[max(0, t + 1 - statistics.window) : t + 1]) for t in range(n_tokens)])
+        moved = np.zeros(n_tokens)
+        for head in range(len(layer.query_gain)):
+            off_query = layer.query_gain[head] * u
+            off_key = layer.key_gain[head] * reach
+            epsilon = layer.key_diameter[head] * off_query / 2 + (layer.query_norm[head] + off_query) * off_key
+            share = np.tanh(epsilon / np.sqrt(layer.head_width) / 2)
+            diameter = layer.value_diameter[head]
+            step = (
+                layer.truncated_mass[head] * layer.mean_distance[head]
+                + np.minimum(share, 1 - layer.truncated_mass[head]) * diameter
+            )
+            moved += np.minimum(step, diameter) + layer.value_gain[head] * reach
+        lines.append(layer.output_error(before + moved))
+    return np.array(lines)
+
+
 # %% right="replay_error_bound" name="all_heads_at_once"
 # All heads at once, with a sliding maximum.
 def replay_error_bound(statistics):
@@ -2468,6 +2919,103 @@ def predict_replay_error(statistics):
     return np.array(lines)
 
 
+# %% wrong="predict_replay_error" name="root_of_the_last" loses="predict_replay_error-truncated"
+# Takes the root of the last line alone.
+def predict_replay_error(statistics):
+    n_tokens = statistics.layers[0].truncated_mass.shape[1]
+    lines = [np.zeros(n_tokens)]
+    for layer in statistics.layers:
+        before = lines[-1]
+        mean = np.array([np.mean(before[max(0, t + 1 - statistics.window) : t + 1]) for t in range(n_tokens)])
+        added = np.zeros(n_tokens)
+        for head in range(len(layer.query_gain)):
+            added += (layer.truncated_mass[head] * layer.mean_distance[head]) ** 2
+            added += layer.value_rms_gain[head] ** 2 * layer.weight_squares[head] * mean
+        lines.append(before + added)
+    return np.array([*lines[:-1], np.sqrt(lines[-1])])
+
+
+# %% wrong="predict_replay_error" name="first_gain" loses="predict_replay_error-inherited"
+# Takes the first head's gain for all.
+def predict_replay_error(statistics):
+    n_tokens = statistics.layers[0].truncated_mass.shape[1]
+    lines = [np.zeros(n_tokens)]
+    for layer in statistics.layers:
+        before = lines[-1]
+        mean = np.array([np.mean(before[max(0, t + 1 - statistics.window) : t + 1]) for t in range(n_tokens)])
+        added = np.zeros(n_tokens)
+        for head in range(len(layer.query_gain)):
+            added += (layer.truncated_mass[head] * layer.mean_distance[head]) ** 2
+            added += layer.value_rms_gain[0] ** 2 * layer.weight_squares[head] * mean
+        lines.append(before + added)
+    return np.sqrt(lines)
+
+
+# %% wrong="predict_replay_error" name="mean_gain" loses="predict_replay_error-inherited"
+# Takes the mean gain of the heads.
+def predict_replay_error(statistics):
+    n_tokens = statistics.layers[0].truncated_mass.shape[1]
+    lines = [np.zeros(n_tokens)]
+    for layer in statistics.layers:
+        before = lines[-1]
+        mean = np.array([np.mean(before[max(0, t + 1 - statistics.window) : t + 1]) for t in range(n_tokens)])
+        added = np.zeros(n_tokens)
+        for head in range(len(layer.query_gain)):
+            added += (layer.truncated_mass[head] * layer.mean_distance[head]) ** 2
+            added += layer.value_rms_gain.mean() ** 2 * layer.weight_squares[head] * mean
+        lines.append(before + added)
+    return np.sqrt(lines)
+
+
+# %% wrong="predict_replay_error" name="sums_before_product" loses="predict_replay_error-inherited"
+# Sums gains and weights over heads, then multiplies.
+def predict_replay_error(statistics):
+    n_tokens = statistics.layers[0].truncated_mass.shape[1]
+    lines = [np.zeros(n_tokens)]
+    for layer in statistics.layers:
+        before = lines[-1]
+        mean = np.array([np.mean(before[max(0, t + 1 - statistics.window) : t + 1]) for t in range(n_tokens)])
+        added = np.zeros(n_tokens)
+        for head in range(len(layer.query_gain)):
+            added += (layer.truncated_mass[head] * layer.mean_distance[head]) ** 2
+        added += (layer.value_rms_gain**2).sum() * layer.weight_squares.mean(axis=0) * mean
+        lines.append(before + added)
+    return np.sqrt(lines)
+
+
+# %% wrong="predict_replay_error" name="two_layers" loses="predict_replay_error-inherited"
+# Carries on the error after the first layer alone.
+def predict_replay_error(statistics):
+    n_tokens = statistics.layers[0].truncated_mass.shape[1]
+    lines = [np.zeros(n_tokens)]
+    for layer in statistics.layers:
+        before = lines[min(len(lines), 2) - 1]
+        mean = np.array([np.mean(before[max(0, t + 1 - statistics.window) : t + 1]) for t in range(n_tokens)])
+        added = np.zeros(n_tokens)
+        for head in range(len(layer.query_gain)):
+            added += (layer.truncated_mass[head] * layer.mean_distance[head]) ** 2
+            added += layer.value_rms_gain[head] ** 2 * layer.weight_squares[head] * mean
+        lines.append(before + added)
+    return np.sqrt(lines)
+
+
+# %% wrong="predict_replay_error" name="in_place" loses="predict_replay_error-inherited"
+# Squares the caller's statistics in place.
+def predict_replay_error(statistics):
+    n_tokens = statistics.layers[0].truncated_mass.shape[1]
+    lines = [np.zeros(n_tokens)]
+    for layer in statistics.layers:
+        before = lines[-1]
+        mean = np.array([np.mean(before[max(0, t + 1 - statistics.window) : t + 1]) for t in range(n_tokens)])
+        added = np.zeros(n_tokens)
+        layer.value_rms_gain[:] **= 2
+        for head in range(len(layer.query_gain)):
+            added += (layer.truncated_mass[head] * layer.mean_distance[head]) ** 2
+            added += layer.value_rms_gain[head] * layer.weight_squares[head] * mean
+        lines.append(before + added)
+    return np.sqrt(lines)
+
+
 # %% right="predict_replay_error" name="running_sums"
 # Means from running sums, all heads at once.
 def predict_replay_error(statistics):
@@ -2501,6 +3049,28 @@ def predict_replay_error(statistics):
         e = new
         lines.append(e)
     return np.stack(lines)
+
+
+# %% right="predict_replay_error" name="lists"
+# Pure Python.
+def predict_replay_error(statistics):
+    import math
+
+    sq = [[0.0] * statistics.layers[0].truncated_mass.shape[1]]
+    for p in statistics.layers:
+        last, new = sq[-1], []
+        for t in range(len(last)):
+            w = last[max(0, t - statistics.window + 1) : t + 1]
+            m = math.fsum(w) / len(w)
+            new.append(
+                last[t]
+                + math.fsum(
+                    float(a[t] * d[t]) ** 2 + float(g) ** 2 * float(s[t]) * m
+                    for a, d, g, s in zip(p.truncated_mass, p.mean_distance, p.value_rms_gain, p.weight_squares)
+                )
+            )
+        sq.append(new)
+    return [[math.sqrt(x) for x in line] for line in sq]
 
 
 # %% wrong="replay_cost" name="w_for_every_hit" loses="replay_cost-replay"
@@ -2892,6 +3462,77 @@ def replay_cost(geometry, policy, request, storage):
     return ReplayCost(exact, stored, loaded)
 
 
+# %% wrong="replay_cost" name="nothing_hit_costs_nothing" loses="replay_cost-full_cache replay_cost-checkpoints"
+# Prices a hit of 0 at nothing: forgets that the prompt's windows are stored.
+def replay_cost(geometry, policy, request, storage):
+    prompt, hit = request
+    if not 0 <= hit <= prompt or hit % storage.block_tokens:
+        raise ValueError("request: expected a hit in blocks, no longer than the prompt")
+    if hit == 0:
+        return ReplayCost(0, 0, 0.0)
+    state = geometry.window_state_bytes
+    loaded = geometry.global_token_bytes * hit
+    exact = min(hit, geometry.window_layers * (geometry.window - 1))
+    if policy is Policy.BOUNDED_REPLAY:
+        return ReplayCost(min(geometry.window, hit), 0, loaded)
+    if policy is Policy.EXACT_REPLAY:
+        return ReplayCost(exact, 0, loaded)
+    if policy is Policy.FULL_CACHE:
+        stored = (prompt // storage.block_tokens - hit // storage.block_tokens) * state
+        return ReplayCost(0, stored, loaded + (state if hit else 0))
+    stored = (prompt // storage.checkpoint_tokens - hit // storage.checkpoint_tokens) * state
+    since = hit % storage.checkpoint_tokens
+    if hit >= storage.checkpoint_tokens and since < exact:
+        return ReplayCost(since, stored, loaded + state)
+    return ReplayCost(exact, stored, loaded)
+
+
+# %% wrong="replay_cost" name="one_for_nothing" loses="replay_cost-replay"
+# Replays one token at least.
+def replay_cost(geometry, policy, request, storage):
+    prompt, hit = request
+    if not 0 <= hit <= prompt or hit % storage.block_tokens:
+        raise ValueError("request: expected a hit in blocks, no longer than the prompt")
+    state = geometry.window_state_bytes
+    loaded = geometry.global_token_bytes * hit
+    exact = min(hit, geometry.window_layers * (geometry.window - 1))
+    if policy is Policy.BOUNDED_REPLAY:
+        return ReplayCost(max(1, min(geometry.window, hit)), 0, loaded)
+    if policy is Policy.EXACT_REPLAY:
+        return ReplayCost(exact, 0, loaded)
+    if policy is Policy.FULL_CACHE:
+        stored = (prompt // storage.block_tokens - hit // storage.block_tokens) * state
+        return ReplayCost(0, stored, loaded + (state if hit else 0))
+    stored = (prompt // storage.checkpoint_tokens - hit // storage.checkpoint_tokens) * state
+    since = hit % storage.checkpoint_tokens
+    if hit >= storage.checkpoint_tokens and since < exact:
+        return ReplayCost(since, stored, loaded + state)
+    return ReplayCost(exact, stored, loaded)
+
+
+# %% wrong="replay_cost" name="within_the_first_checkpoint" loses="replay_cost-checkpoints"
+# Takes a hit at the first checkpoint for none.
+def replay_cost(geometry, policy, request, storage):
+    prompt, hit = request
+    if not 0 <= hit <= prompt or hit % storage.block_tokens:
+        raise ValueError("request: expected a hit in blocks, no longer than the prompt")
+    state = geometry.window_state_bytes
+    loaded = geometry.global_token_bytes * hit
+    exact = min(hit, geometry.window_layers * (geometry.window - 1))
+    if policy is Policy.BOUNDED_REPLAY:
+        return ReplayCost(min(geometry.window, hit), 0, loaded)
+    if policy is Policy.EXACT_REPLAY:
+        return ReplayCost(exact, 0, loaded)
+    if policy is Policy.FULL_CACHE:
+        stored = (prompt // storage.block_tokens - hit // storage.block_tokens) * state
+        return ReplayCost(0, stored, loaded + (state if hit else 0))
+    stored = (prompt // storage.checkpoint_tokens - hit // storage.checkpoint_tokens) * state
+    since = hit % storage.checkpoint_tokens
+    if hit > storage.checkpoint_tokens and since < exact:
+        return ReplayCost(since, stored, loaded + state)
+    return ReplayCost(exact, stored, loaded)
+
+
 # %% right="replay_cost" name="boundaries_in_a_loop"
 # Walks over the boundaries one by one.
 def replay_cost(geometry, policy, request, storage):
@@ -3082,6 +3723,36 @@ def choose_policy(geometry, requests, storage, machine, must_be_exact):
     return best.name
 
 
+# %% wrong="choose_policy" name="exact_excludes_full" loses="choose_policy-exact"
+# Excludes the full cache where it must be exact: FP8 is not exact.
+def choose_policy(geometry, requests, storage, machine, must_be_exact):
+    best, shortest = None, None
+    for policy in Policy:
+        if must_be_exact and policy in (Policy.BOUNDED_REPLAY, Policy.FULL_CACHE):
+            continue
+        seconds = sum(replay_cost(geometry, policy, request, storage).seconds(machine) for request in requests)
+        if shortest is None or seconds < shortest:
+            best, shortest = policy, seconds
+    return best
+
+
+# %% wrong="choose_policy" name="reads_ignored" loses="choose_policy-fastest"
+# Forgets what is read.
+def choose_policy(geometry, requests, storage, machine, must_be_exact):
+    best, shortest = None, None
+    for policy in Policy:
+        if must_be_exact and policy is Policy.BOUNDED_REPLAY:
+            continue
+        costs = [replay_cost(geometry, policy, request, storage) for request in requests]
+        seconds = sum(
+            c.bytes_stored / machine.write_bytes_per_second + c.tokens_recomputed / machine.prefill_tokens_per_second
+            for c in costs
+        )
+        if shortest is None or seconds < shortest:
+            best, shortest = policy, seconds
+    return best
+
+
 # %% right="choose_policy" name="dictionary"
 # Sums up in a dictionary, and lets min take the first.
 def choose_policy(geometry, requests, storage, machine, must_be_exact):
@@ -3110,52 +3781,30 @@ def choose_policy(geometry, requests, storage, machine, must_be_exact):
     return sorted(zip(times, range(len(order))))[0][1] and order[int(np.argmin(times))] or order[0]
 
 
+# %% right="choose_policy" name="fractions"
+# Fractions.
+def choose_policy(geometry, requests, storage, machine, must_be_exact):
+    from fractions import Fraction as F
+
+    def busy(policy):
+        total = F(0)
+        for r in requests:
+            c = replay_cost(geometry, policy, r, storage)
+            total += (
+                F(c.bytes_stored) / F(machine.write_bytes_per_second)
+                + F(c.bytes_loaded) / F(machine.read_bytes_per_second)
+                + F(c.tokens_recomputed) / F(machine.prefill_tokens_per_second)
+            )
+        return total
+
+    names = ["FULL_CACHE", "CHECKPOINTS", "EXACT_REPLAY"] + ["BOUNDED_REPLAY"] * (not must_be_exact)
+    return Policy[min(names, key=lambda n: busy(Policy[n]))]
+
+
 # %% wrong="diagnose" name="always_none" loses="diagnose-none diagnose-window diagnose-start diagnose-drafts diagnose-global diagnose-second"
 # Believes every engine.
 def diagnose(engine):
     return Fault.NONE
-
-
-# %% wrong="diagnose" name="no_second" loses="diagnose-drafts diagnose-second"
-# Does not ask whether an earlier request shows.
-def diagnose(engine):
-    length = 4 * engine.window
-    text, other, third = np.random.default_rng(0).integers(0, engine.vocabulary, (3, length))
-    layer = engine.kinds.index(LayerKind.GLOBAL)
-
-    def differ(one, another):
-        return not np.allclose(one, another, rtol=0, atol=1e-9)
-
-    def newest_row(age):
-        changed = text.copy()
-        if age is not None:
-            changed[-1 - age] = (changed[-1 - age] + 1) % engine.vocabulary
-        engine.prefill(changed)
-        return engine.cached(1).keys[:, -1]
-
-    def decoded(drafts):
-        engine.prefill(text)
-        if len(drafts):
-            engine.draft(drafts)
-        return engine.decode(int(other[0]))
-
-    def resumed_after(previous):
-        engine.prefill(previous)
-        return engine.resume(text, length - 1)
-
-    alone = engine.prefill(text)
-    kept = engine.cached(layer).keys[:, : length - 1]
-    engine.prefill(other)
-    unchanged = newest_row(None)
-    if differ(newest_row(engine.window), unchanged) or not differ(newest_row(engine.window - 1), unchanged):
-        return Fault.WINDOW
-    if differ(decoded(other[: engine.drafts]), decoded(other[:0])):
-        return Fault.DRAFTS
-    engine.prefill(text)
-    engine.resume(text, length - 1)
-    if differ(engine.cached(layer).keys[:, : length - 1], kept):
-        return Fault.GLOBAL
-    return Fault.START if differ(resumed_after(other), resumed_after(third)) else Fault.NONE
 
 
 # %% wrong="diagnose" name="window_too_long_only" loses="diagnose-window"
@@ -3459,6 +4108,94 @@ def diagnose(engine):
     return Fault.START if differ(resumed_after(other), alone) else Fault.NONE
 
 
+# %% wrong="diagnose" name="window_too_short_only" loses="diagnose-none diagnose-window"
+# Looks for a window that is too short alone.
+def diagnose(engine):
+    length = 4 * engine.window
+    text, other, third = np.random.default_rng(0).integers(0, engine.vocabulary, (3, length))
+    layer = engine.kinds.index(LayerKind.GLOBAL)
+
+    def differ(one, another):
+        return not np.allclose(one, another, rtol=0, atol=1e-9)
+
+    def newest_row(age):
+        changed = text.copy()
+        if age is not None:
+            changed[-1 - age] = (changed[-1 - age] + 1) % engine.vocabulary
+        engine.prefill(changed)
+        return engine.cached(1).keys[:, -1]
+
+    def decoded(drafts):
+        engine.prefill(text)
+        if len(drafts):
+            engine.draft(drafts)
+        return engine.decode(int(other[0]))
+
+    def resumed_after(previous):
+        engine.prefill(previous)
+        return engine.resume(text, length - 1)
+
+    alone = engine.prefill(text)
+    kept = engine.cached(layer).keys[:, : length - 1]
+    engine.prefill(other)
+    if differ(engine.prefill(text), alone):
+        return Fault.SECOND
+    unchanged = newest_row(None)
+    if not differ(newest_row(engine.window - 1), unchanged):
+        return Fault.WINDOW
+    if differ(decoded(other[: engine.drafts]), decoded(other[:0])):
+        return Fault.DRAFTS
+    engine.prefill(text)
+    engine.resume(text, length - 1)
+    if differ(engine.cached(layer).keys[:, : length - 1], kept):
+        return Fault.GLOBAL
+    return Fault.START if differ(resumed_after(other), resumed_after(third)) else Fault.NONE
+
+
+# %% wrong="diagnose" name="two_drafts" loses="diagnose-none diagnose-drafts"
+# Tries two drafts, whatever the engine is made for.
+def diagnose(engine):
+    length = 4 * engine.window
+    text, other, third = np.random.default_rng(0).integers(0, engine.vocabulary, (3, length))
+    layer = engine.kinds.index(LayerKind.GLOBAL)
+
+    def differ(one, another):
+        return not np.allclose(one, another, rtol=0, atol=1e-9)
+
+    def newest_row(age):
+        changed = text.copy()
+        if age is not None:
+            changed[-1 - age] = (changed[-1 - age] + 1) % engine.vocabulary
+        engine.prefill(changed)
+        return engine.cached(1).keys[:, -1]
+
+    def decoded(drafts):
+        engine.prefill(text)
+        if len(drafts):
+            engine.draft(drafts)
+        return engine.decode(int(other[0]))
+
+    def resumed_after(previous):
+        engine.prefill(previous)
+        return engine.resume(text, length - 1)
+
+    alone = engine.prefill(text)
+    kept = engine.cached(layer).keys[:, : length - 1]
+    engine.prefill(other)
+    if differ(engine.prefill(text), alone):
+        return Fault.SECOND
+    unchanged = newest_row(None)
+    if differ(newest_row(engine.window), unchanged) or not differ(newest_row(engine.window - 1), unchanged):
+        return Fault.WINDOW
+    if differ(decoded(other[:2]), decoded(other[:0])):
+        return Fault.DRAFTS
+    engine.prefill(text)
+    engine.resume(text, length - 1)
+    if differ(engine.cached(layer).keys[:, : length - 1], kept):
+        return Fault.GLOBAL
+    return Fault.START if differ(resumed_after(other), resumed_after(third)) else Fault.NONE
+
+
 # %% right="diagnose" name="other_texts"
 # Asks the same questions of other texts, with tokens of its own choice.
 def diagnose(engine):
@@ -3544,4 +4281,95 @@ def diagnose(engine):
         return Fault.GLOBAL
     if differ(decoded(other[: engine.drafts]), decoded(other[:0])):
         return Fault.DRAFTS
+    return Fault.START if differ(resumed_after(other), resumed_after(third)) else Fault.NONE
+
+
+# %% right="diagnose" name="order_start_first"
+# Asks for START first: a resume begins with a clean ring in an engine with any other fault.
+def diagnose(engine):
+    length = 4 * engine.window
+    text, other, third = np.random.default_rng(0).integers(0, engine.vocabulary, (3, length))
+    layer = engine.kinds.index(LayerKind.GLOBAL)
+
+    def differ(one, another):
+        return not np.allclose(one, another, rtol=0, atol=1e-9)
+
+    def newest_row(age):
+        changed = text.copy()
+        if age is not None:
+            changed[-1 - age] = (changed[-1 - age] + 1) % engine.vocabulary
+        engine.prefill(changed)
+        return engine.cached(1).keys[:, -1]
+
+    def decoded(drafts):
+        engine.prefill(text)
+        if len(drafts):
+            engine.draft(drafts)
+        return engine.decode(int(other[0]))
+
+    def resumed_after(previous):
+        engine.prefill(previous)
+        return engine.resume(text, length - 1)
+
+    engine.prefill(text)
+    if differ(resumed_after(other), resumed_after(third)):
+        return Fault.START
+    alone = engine.prefill(text)
+    kept = engine.cached(layer).keys[:, : length - 1]
+    engine.prefill(other)
+    if differ(engine.prefill(text), alone):
+        return Fault.SECOND
+    unchanged = newest_row(None)
+    if differ(newest_row(engine.window), unchanged) or not differ(newest_row(engine.window - 1), unchanged):
+        return Fault.WINDOW
+    if differ(decoded(other[: engine.drafts]), decoded(other[:0])):
+        return Fault.DRAFTS
+    engine.prefill(text)
+    engine.resume(text, length - 1)
+    if differ(engine.cached(layer).keys[:, : length - 1], kept):
+        return Fault.GLOBAL
+    return Fault.START if differ(resumed_after(other), resumed_after(third)) else Fault.NONE
+
+
+# %% right="diagnose" name="bitwise"
+# Compares bit for bit.
+def diagnose(engine):
+    length = 4 * engine.window
+    text, other, third = np.random.default_rng(0).integers(0, engine.vocabulary, (3, length))
+    layer = engine.kinds.index(LayerKind.GLOBAL)
+
+    def differ(one, another):
+        return not np.array_equal(one, another)
+
+    def newest_row(age):
+        changed = text.copy()
+        if age is not None:
+            changed[-1 - age] = (changed[-1 - age] + 1) % engine.vocabulary
+        engine.prefill(changed)
+        return engine.cached(1).keys[:, -1]
+
+    def decoded(drafts):
+        engine.prefill(text)
+        if len(drafts):
+            engine.draft(drafts)
+        return engine.decode(int(other[0]))
+
+    def resumed_after(previous):
+        engine.prefill(previous)
+        return engine.resume(text, length - 1)
+
+    alone = engine.prefill(text)
+    kept = engine.cached(layer).keys[:, : length - 1]
+    engine.prefill(other)
+    if differ(engine.prefill(text), alone):
+        return Fault.SECOND
+    unchanged = newest_row(None)
+    if differ(newest_row(engine.window), unchanged) or not differ(newest_row(engine.window - 1), unchanged):
+        return Fault.WINDOW
+    if differ(decoded(other[: engine.drafts]), decoded(other[:0])):
+        return Fault.DRAFTS
+    engine.prefill(text)
+    engine.resume(text, length - 1)
+    if differ(engine.cached(layer).keys[:, : length - 1], kept):
+        return Fault.GLOBAL
     return Fault.START if differ(resumed_after(other), resumed_after(third)) else Fault.NONE
