@@ -14,6 +14,7 @@ from pictures import replay_runs as runs
 
 WINDOW: Final = 8
 N_NETWORKS: Final = 20
+SUPERSCRIPTS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Watched:
@@ -120,7 +121,9 @@ def as_table(found: dict[str, Errors]) -> tuple[list[str], list[list[str]], str]
 
 
 def _times(ratio: float) -> str:
-    return f"{ratio:.1f}" if ratio < 100 else f"{ratio:,.0f}" if ratio < 1e6 else f"10^{np.log10(ratio):.0f}"
+    if ratio >= 1e6:
+        return "10" + f"{np.log10(ratio):.0f}".translate(SUPERSCRIPTS)
+    return f"{ratio:.1f}" if ratio < 100 else f"{ratio:,.0f}"
 
 
 def draw(axes: Axes, errors: Errors) -> None:
