@@ -56,7 +56,7 @@ def test_a_missing_compiler_is_told_with_its_remedy(course, monkeypatch):
 
 def test_missing_bubblewrap_is_told_with_its_remedy(course, monkeypatch):
     which = shutil.which
-    monkeypatch.setattr(shutil, "which", lambda name: None if name == "bwrap" else which(name))
+    monkeypatch.setattr(shutil, "which", lambda name, **where: None if name == "bwrap" else which(name, **where))
     finding = by_name(examine(course))["sandbox"]
     assert (finding.ok, finding.needed) == (False, True)
     assert "bwrap" in finding.text

@@ -298,8 +298,8 @@ ONCE = "if (i == 0) {{ {0} }}"
 
 SURVIVED: dict[str, tuple[str, set[str]]] = {
     "end of the runner": ("_exit(0);", {"crashed"}),
-    "killing the driver": ("kill(getppid(), 9);", {"crashed"}),
-    "killing everything": ("kill(-1, 9);", {"crashed"}),
+    "killing the driver": ("kill(getppid(), 9);", {"wrong", "crashed"}),  # refused where the runner can filter calls
+    "killing everything": ("kill(-1, 9);", {"wrong", "crashed"}),
     "sleeping": ("for (;;) sleep(1000);", {"timed_out"}),
     "endless loop": ("for (volatile int k = 0;; k = k + 1) {}", {"timed_out"}),
     "printing without end": ('for (;;) printf("%d\\n", n);', {"timed_out"}),
