@@ -26,8 +26,8 @@ from fp4kv.kernels import (
     dequantise_packed,
     quantise_pack,
 )
-from labkit import cuda
-from labkit.cuda import build, cache, nvrtc
+from labkit import cache, cuda
+from labkit.cuda import build, nvrtc
 from labkit.launches import Launch, plan_decode_attention, plan_dequantise, plan_quantise_pack, run
 
 SOURCES = {"quantise_pack": QUANTISE_PACK, "dequantise": DEQUANTISE, "decode_attention": DECODE_ATTENTION}
