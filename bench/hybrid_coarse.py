@@ -6,7 +6,8 @@ import numpy as np
 from hybrid_placement import GLOBALS, with_outliers
 from hybrid_quality import forward, quality, relative, summary
 from labkit.replay import Rows, swa_forward
-from labkit.replay.hybrid import HybridNetwork, load_hybrid, mix
+from labkit.replay.attention import mix
+from labkit.replay.hybrid import HybridNetwork, load_hybrid
 from labkit.replay.hybrid_index import BLOCK_TOKENS, CoarseIndex, IndexFormat
 from labkit.replay.hybrid_task import RecordsTask, records_task
 
@@ -64,7 +65,7 @@ def compared(
 def output(queries: np.ndarray, rows: Rows, positions: np.ndarray, picks: np.ndarray) -> np.ndarray:
     """Return attention over the picked blocks."""
     reads = np.repeat(picks, BLOCK_TOKENS, axis=-1)[..., : len(positions)] & (positions[:, None] >= positions)
-    return mix(queries, rows, reads[:, None])
+    return mix(queries, rows.keys[:, None], rows.values[:, None], reads[:, None])
 
 
 def index_quality(size: tuple[int, int], seeds: range, outliers: int = 1) -> list[Record]:

@@ -7,6 +7,7 @@ from importlib.resources import as_file, files
 import numpy as np
 import pytest
 import torch
+from labkit.replay.attention import rotate
 from labkit.replay.hybrid import (
     HYBRID_KINDS,
     INDEX_BLOCKS,
@@ -14,7 +15,6 @@ from labkit.replay.hybrid import (
     load_hybrid,
     random_hybrid,
     read_weights,
-    rotate,
 )
 from labkit.replay.hybrid_index import IndexFormat
 from labkit.replay.hybrid_task import VOCABULARY, records_task

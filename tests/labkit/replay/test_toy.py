@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from labkit.replay import LayerKind, ToyNetwork, swa_forward
-from labkit.replay.toy import rotate
+from labkit.replay.attention import rotate
 
 TOKENS = np.random.default_rng(0).integers(0, 64, 20)
 

@@ -28,6 +28,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Bool, Float64, Int
 
+from labkit.replay.attention import look_up, mix, rotate
 from labkit.replay.hybrid_index import BLOCK_TOKENS, CoarseIndex, IndexFormat
 from labkit.replay.hybrid_reads import read_layer
 from labkit.replay.network import LayerKind, Rows, refuse_unfit
@@ -60,12 +61,7 @@ class HybridNetwork:
         TypeError, ValueError
             If tokens are not integers, or not of the vocabulary.
         """
-        if not np.issubdtype(tokens.dtype, np.integer):
-            raise TypeError(f"tokens: expected integers, got {tokens.dtype}")
-        wrong = tokens[(tokens < 0) | (tokens >= self.config["vocabulary"])]
-        if wrong.size:
-            raise ValueError(f"tokens: expected 0 to {self.config['vocabulary'] - 1}, got {wrong[0]}")
-        return np.asarray(self.weights["embedding.weight"][tokens])
+        return look_up(self.weights["embedding.weight"], tokens)
 
     def rows(self, layer: int, hidden: Float64[np.ndarray, "n width"], positions: Int[np.ndarray, " n"]) -> Rows:
         """Return what the layer caches for tokens, given its input for them: own keys after RoPE, and values."""
@@ -101,7 +97,7 @@ class HybridNetwork:
             reads = self.readable(queries, rows.keys, positions)
         else:
             reads = is_visible[None]
-        mixed = mix(queries, rows, reads[:, None]).reshape(-1, *queries.shape[2:])
+        mixed = mix(queries, rows.keys[:, None], rows.values[:, None], reads[:, None]).reshape(-1, *queries.shape[2:])
         attention = self._product(mixed.swapaxes(0, 1).reshape(len(hidden), -1), layer, "output")
         return np.asarray(hidden + attention)
 
@@ -236,24 +232,3 @@ def read_weights(file: Path | None = None) -> tuple[dict[str, Any], dict[str, Fl
 def rms_norm(x: Float64[np.ndarray, "n width"], weight: Float64[np.ndarray, " width"], epsilon: float) -> Array:
     """Return x divided by its root mean square, times a weight for each channel."""
     return np.asarray(x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + epsilon) * weight)
-
-
-def rotate(
-    x: Float64[np.ndarray, "heads n D"], positions: Int[np.ndarray, " n_or_1"], base: float
-) -> Float64[np.ndarray, "heads n D"]:
-    """Return RoPE applied at the positions; element i turns together with element i + D/2."""
-    width = x.shape[-1]
-    angles = positions[:, None] * base ** (-np.arange(0, width, 2) / width)
-    cosine, sine = np.cos(angles), np.sin(angles)
-    first, second = np.split(x, 2, axis=-1)
-    return np.concatenate([first * cosine - second * sine, second * cosine + first * sine], axis=-1)
-
-
-def mix(
-    queries: Float64[np.ndarray, "kv_heads group n D"], rows: Rows, reads: Bool[np.ndarray, "_ 1 n m"]
-) -> Float64[np.ndarray, "kv_heads group n E"]:
-    """Return the values mixed by softmax attention over the rows that each query reads."""
-    scores = queries @ rows.keys[:, None].swapaxes(-1, -2) / np.sqrt(queries.shape[-1])
-    scores = np.where(reads, scores, -np.inf)
-    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.asarray(shares @ rows.values[:, None] / shares.sum(axis=-1, keepdims=True))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from jaxtyping import Float64, Int
 
+from labkit.replay.attention import in_window
 from labkit.replay.network import LayerKind, Rows
 from labkit.replay.statistics import Mlp, Norm, Reads
 
@@ -40,8 +41,7 @@ def read_layer(
             f"network: expected global layers that are read in full, got an index in layer {layer}, whose picks jump; "
             "load_hybrid(index=None) has none"
         )
-    age = positions[:, None] - positions
-    is_visible = None if is_global else (age >= 0) & (age < network.window)
+    is_visible = None if is_global else in_window(positions, network.window)
     after = network.after_attention(layer, hidden, positions, rows, is_visible)
     queries = network.queries(layer, hidden, positions)
     kv_heads, group = queries.shape[:2]

@@ -13,6 +13,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float64, Int
 
+from labkit.replay.attention import in_window
+
 
 class LayerKind(enum.Enum):
     """What a token reads in a layer."""
@@ -105,12 +107,11 @@ def swa_forward(network: Network, tokens: Int[np.ndarray, " T"]) -> Run:
     ((3, 10, 16), (1, 10, 16))
     """
     positions = np.arange(len(tokens))
-    age = positions[:, None] - positions
-    in_window = (age < network.window) & (age >= 0)
+    window = in_window(positions, network.window)
     hidden, rows = [network.embed(tokens)], []
     for layer, kind in enumerate(network.kinds):
         rows.append(network.rows(layer, hidden[-1], positions))
-        is_visible = in_window if kind is LayerKind.WINDOW else None
+        is_visible = window if kind is LayerKind.WINDOW else None
         hidden.append(network.attend(layer, hidden[-1], positions, rows[-1], is_visible))
     return Run(np.stack(hidden), rows, network.logits(hidden[-1]))
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float64, Int
 
+from labkit.replay.attention import look_up, mix, mix_row_by_row, rotate
 from labkit.replay.network import LayerKind, Rows, refuse_unfit
 from labkit.replay.statistics import Reads
 
@@ -69,12 +70,7 @@ class ToyNetwork:
         TypeError, ValueError
             If tokens are not integers, or not from 0 to 63.
         """
-        if not np.issubdtype(tokens.dtype, np.integer):
-            raise TypeError(f"tokens: expected integers, got {tokens.dtype}")
-        wrong = tokens[(tokens < 0) | (tokens >= VOCABULARY)]
-        if wrong.size:
-            raise ValueError(f"tokens: expected 0 to {VOCABULARY - 1}, got {wrong[0]}")
-        return np.asarray(self.embedding[tokens])
+        return look_up(self.embedding, tokens)
 
     def rows(self, layer: int, hidden: Float64[np.ndarray, "n width"], positions: Int[np.ndarray, " n"]) -> Rows:
         """Return what the layer caches for tokens, given its input for them."""
@@ -94,7 +90,7 @@ class ToyNetwork:
         if is_visible is None:
             is_visible = positions[:, None] >= np.arange(rows.keys.shape[1])
         queries = rotate(self._times(hidden, self.to_query[layer]), positions)
-        mixed = (mix_row_by_row if self.row_by_row else mix)(queries, rows, is_visible)
+        mixed = (mix_row_by_row if self.row_by_row else mix)(queries, *rows, is_visible)
         return np.asarray(hidden + self._times(mixed, self.to_output[layer]).sum(axis=0))
 
     def logits(self, hidden: Float64[np.ndarray, "n width"]) -> Float64[np.ndarray, "n vocabulary"]:
@@ -124,37 +120,3 @@ class ToyNetwork:
         if not self.row_by_row:
             return np.asarray(x @ matrix)
         return np.asarray((x[..., :, None] * matrix[..., None, :, :]).sum(axis=-2))
-
-
-def mix(
-    queries: Float64[np.ndarray, "heads n D"], rows: Rows, is_visible: Bool[np.ndarray, "n m"]
-) -> Float64[np.ndarray, "heads n E"]:
-    """Return the values of the rows that each query sees, averaged with its weights."""
-    logits = queries @ rows.keys.swapaxes(-1, -2) / np.sqrt(queries.shape[-1])
-    logits[:, ~is_visible] = -np.inf
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True, initial=-np.finfo(np.float64).max))
-    return np.asarray(weights @ rows.values / weights.sum(axis=-1, keepdims=True))
-
-
-def mix_row_by_row(
-    queries: Float64[np.ndarray, "heads n D"], rows: Rows, is_visible: Bool[np.ndarray, "n m"]
-) -> Float64[np.ndarray, "heads n E"]:
-    """Return the same as `mix`, each query by itself, from the rows that it sees and from no other."""
-    mixed = np.empty((*queries.shape[:2], rows.values.shape[-1]))
-    for number, seen in enumerate(is_visible):
-        keys, values = rows.keys[:, seen], rows.values[:, seen]
-        logits = (queries[:, number, None] * keys).sum(axis=-1) / np.sqrt(queries.shape[-1])
-        weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        mixed[:, number] = (weights[..., None] * values).sum(axis=1) / weights.sum(axis=-1, keepdims=True)
-    return mixed
-
-
-def rotate(
-    x: Float64[np.ndarray, "heads n D"], positions: Int[np.ndarray, " n"], base: float = 1e4
-) -> Float64[np.ndarray, "heads n D"]:
-    """Return x after RoPE: channels c and c + D/2 turned by position times base^(-2c/D)."""
-    half = x.shape[-1] // 2
-    angles = positions[:, None] * base ** (-np.arange(half) / half)
-    cosine, sine = np.cos(angles), np.sin(angles)
-    low, high = x[..., :half], x[..., half:]
-    return np.concatenate([low * cosine - high * sine, high * cosine + low * sine], axis=-1)
