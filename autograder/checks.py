@@ -22,17 +22,20 @@ given to, and during calls of an object that this call left inside.
   as a TypeError that names the arguments' kinds, and a person is told.
 """
 
+import enum
 import hashlib
 import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from labkit.expect import Mismatch
 
 from autograder.errors import CourseError
 
+Member = TypeVar("Member", bound=enum.Enum)
 CHECK_ID = re.compile(r"(?P<task>[a-z][a-z0-9_]*)-(?P<property>[a-z0-9_]+)")
 CheckFunction = Callable[[Any, "Cases"], None]
 _loan_numbers = itertools.count()
@@ -224,3 +227,17 @@ def derive_seed(secret: bytes, lab: str, check: Check, student: str, submission_
     """Return the seed of one check; without `per_student` everyone in the course shares it."""
     who = f"{student}\0{submission_digest}" if check.per_student else ""
     return hashlib.blake2b(f"{lab}\0{check.id}\0{who}".encode(), key=secret[:64], digest_size=32).digest()
+
+
+def as_member(kind: type[Member], got: Any, what: str = "") -> Member:
+    """Return a member of an enumeration by its name: it stays in the kernel, and what comes back is a handle to it.
+
+    Raises
+    ------
+    Mismatch
+        If it is none; `what` says which part of the answer should have been one.
+    """
+    name = got.name if isinstance(got, kind) else got.get("name") if hasattr(got, "get") else None
+    if not isinstance(name, str) or name not in kind.__members__:
+        raise Mismatch(f"a {kind.__name__}{what}", f"a {type(got).__name__}")
+    return kind[name]

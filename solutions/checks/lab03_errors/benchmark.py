@@ -8,7 +8,7 @@ import numpy as np
 from labkit.expect import Mismatch, expect_close, expect_raises, expect_values, plain_array
 from labkit.schemes import SCHEMES, Placement, SweepRow
 
-from autograder.checks import Registry
+from autograder.checks import Registry, as_member
 
 from .inputs import agrees, own_weights
 
@@ -135,15 +135,8 @@ def _row(row: Any) -> SweepRow:
     bits, error = (plain_array(part) for part in row[2:])
     if bits.size != 1 or error.size != 1:
         raise Mismatch("one number of bits and one error in a row", f"{bits.size} and {error.size}")
-    return SweepRow(row[0], _placement(row[1]), float(bits.item()), float(error.item()))
-
-
-def _placement(part: Any) -> Placement:
-    """Return a placement; a member of an enumeration stays in the kernel, and tells its name."""
-    name = part.name if isinstance(part, Placement) else part.get("name") if hasattr(part, "get") else part
-    if not isinstance(name, str) or name not in Placement.__members__:
-        raise Mismatch("a Placement", f"a {type(part).__name__}")
-    return Placement[name]
+    placement = Placement.__members__.get(row[1]) if isinstance(row[1], str) else row[1]  # its name will do
+    return SweepRow(row[0], as_member(Placement, placement), float(bits.item()), float(error.item()))
 
 
 def _errors(rows: list[SweepRow], placement: Placement) -> np.ndarray:

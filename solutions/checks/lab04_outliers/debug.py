@@ -6,7 +6,7 @@ import numpy as np
 from labkit.expect import Mismatch, plain_array
 from labkit.suspects.lab04 import REPAIRED_ERROR, Case, Cause, Diagnosis, make_case, restore
 
-from autograder.checks import Registry
+from autograder.checks import Registry, as_member
 
 from .inputs import as_number
 
@@ -59,15 +59,9 @@ def _as_diagnosis(got: Any) -> Diagnosis:
     """Return a diagnosis, if the answer has the parts of one; numbers of any whole type will do."""
     if not isinstance(got, tuple) or len(got) != 3:
         raise Mismatch("a Diagnosis: cause, group, channel", f"a {type(got).__name__}")
-    return Diagnosis(_as_cause(got[0]), *(None if label is None else _as_index(label) for label in got[1:]))
-
-
-def _as_cause(got: Any) -> Cause:
-    """Return a cause by its name: an enumeration stays in the kernel, and what comes back is a handle to it."""
-    name = got.name if isinstance(got, Cause) else got.get("name") if hasattr(got, "get") else None
-    if not isinstance(name, str) or name not in Cause.__members__:
-        raise Mismatch("a Cause as the cause", f"a {type(got).__name__}")
-    return Cause[name]
+    return Diagnosis(
+        as_member(Cause, got[0], " as the cause"), *(None if label is None else _as_index(label) for label in got[1:])
+    )
 
 
 def _as_index(label: Any) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 from labkit.expect import Mismatch
 from labkit.suspects.lab06 import DRAFTS, Engine, Fault, make_engine
 
-from autograder.checks import Registry
+from autograder.checks import Registry, as_member
 
 checks = Registry()
 check = checks.check
@@ -39,7 +39,7 @@ def _names(fault: Fault, words: str) -> None:
             truth = drawn[index]
             engine = _draw(truth, cases, kind=int(index) if truth is fault else 0)
             lent = cases.lend(engine, methods=METHODS, attributes=ATTRIBUTES, max_calls=MAX_CALLS)
-            got = _as_fault(student.diagnose(lent))
+            got = as_member(Fault, student.diagnose(lent))
             if fault in (truth, got) and got is not truth:
                 raise Mismatch(truth.name, got.name, f"an engine of {len(engine.kinds)} layers, W = {engine.window}")
 
@@ -71,11 +71,3 @@ def _draw(fault: Fault, cases: Any, kind: int) -> Engine:
         if fault is Fault.WINDOW and kind < 2 and engine._reads - engine.window != (1, -1)[kind]:
             continue
         return engine
-
-
-def _as_fault(got: Any) -> Fault:
-    """Return a fault by its name: an enumeration stays in the kernel, and what comes back is a handle to it."""
-    name = got.name if isinstance(got, Fault) else got.get("name") if hasattr(got, "get") else None
-    if not isinstance(name, str) or name not in Fault.__members__:
-        raise Mismatch("a Fault", f"a {type(got).__name__}")
-    return Fault[name]

@@ -11,7 +11,7 @@ import numpy as np
 from labkit.expect import Mismatch, Raised
 from labkit.replay.costs import Machine, Policy, Request, Storage
 
-from autograder.checks import Registry
+from autograder.checks import Registry, as_member
 
 from .costs import as_cost, draw_geometry
 
@@ -57,15 +57,7 @@ class Service:
     def ask(self, student: Any, must_be_exact: bool) -> Policy:
         """Return the student's choice."""
         got = student.choose_policy(self.geometry, self.requests, self.storage, self.machine, must_be_exact)
-        return as_policy(got)
-
-
-def as_policy(got: Any) -> Policy:
-    """Return a policy by its name: an enumeration stays in the kernel, and what comes back is a handle to it."""
-    name = got.name if isinstance(got, Policy) else got.get("name") if hasattr(got, "get") else None
-    if not isinstance(name, str) or name not in Policy.__members__:
-        raise Mismatch("a Policy", f"a {type(got).__name__}")
-    return Policy[name]
+        return as_member(Policy, got)
 
 
 def _fastest(seconds: dict[Policy, float], must_be_exact: bool) -> Policy:
