@@ -49,10 +49,10 @@ def mix(
     is_visible: Bool[np.ndarray, "*of_heads n m"],
 ) -> Float64[np.ndarray, "*heads n E"]:
     """Return the values of the rows that each query sees, averaged with its weights; axes of heads are broadcast."""
-    logits = queries @ keys.swapaxes(-1, -2) / np.sqrt(queries.shape[-1])
-    logits = np.where(is_visible, logits, -np.inf)
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True, initial=-np.finfo(np.float64).max))
-    return np.asarray(weights @ values / weights.sum(axis=-1, keepdims=True))
+    scores = queries @ keys.swapaxes(-1, -2) / np.sqrt(queries.shape[-1])
+    scores = np.where(is_visible, scores, -np.inf)
+    shares = np.exp(scores - scores.max(axis=-1, keepdims=True, initial=-np.finfo(np.float64).max))
+    return np.asarray(shares @ values / shares.sum(axis=-1, keepdims=True))
 
 
 def mix_row_by_row(
